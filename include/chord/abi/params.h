@@ -1,0 +1,75 @@
+// The one parameter struct of the entry `chord_kernel`, passed whole by value. Host and device see
+// the same bytes; the static_asserts at the end hold the layout.
+#pragma once
+
+#include "chord/abi/scalar.h"
+
+namespace chord::abi {
+
+struct alignas(64) TensorMap {
+  u64 opaque[16];  // CUtensorMap
+};
+
+enum class ContiguousSpelling : i32 { m_indices = 0, offsets32 = 1, offsets64 = 2 };
+
+struct GemmParams {
+  TensorMap weights;  // 3-D: {256 x 8 B, K/64, E*N/64}
+  TensorMap scales;   // 3-D: {32 x 8 B, K/64, E*N/64}
+
+  const void* activations;  // BF16 [rows, K]
+  void* output;             // BF16 [rows, N]
+
+  const i32* sorted_ids;         // indexed
+  const i32* expert_ids;         // indexed, one per block
+  const i32* num_tokens_padded;  // indexed, on the device
+  const void* groups;            // m_indices, expert_offsets or masked_m
+
+  i64 rows;     // contiguous: rows of the tensor; indexed: ids that fit the buffers (capacity)
+  i64 num_ids;  // indexed: T * top_k; an id at or above it is padding
+  i64 max_m;    // masked
+  i32 experts;
+  i32 top_k;  // indexed: source row = id / top_k
+  ContiguousSpelling spelling;
+  i32 reserved;
+
+  i32* flags;       // workspace: zero before and after every launch
+  float* partials;  // workspace: scratch
+};
+
+enum class CodeSource : i32 {
+  codes_i32 = 0,      // [E, N, K]
+  codes_u8 = 1,       // [E, N, K]
+  words = 2,          // [E, N, K/8] int32, element i of a word at bits 4i..4i+3
+  words_k_major = 3,  // [E, K/8, N] int32
+};
+enum class ScaleSource : i32 {
+  row_major = 0,  // [E, N, K/32]
+  k_major = 1,    // [E, K/32, N]
+};
+
+struct PackParams {
+  const void* codes;
+  const u16* scales;  // BF16
+  u32* packed_weights;
+  u16* packed_scales;
+  u64* status;  // kPackStatusClean, or the first scale that can not be packed
+  i32 experts;
+  i32 n;
+  i32 k;
+  CodeSource code_source;
+  ScaleSource scale_source;
+};
+
+// The status word: index (expert * N + row) * K/32 + group, its BF16 bits below. The smallest wins
+// (atomicMin), so the GPU names the same offender as the CPU.
+constexpr u64 kPackStatusClean = ~0ull;
+constexpr u64 pack_status(i64 scale_index, u16 bits) {
+  return (static_cast<u64>(scale_index) << 16) | bits;
+}
+constexpr i64 pack_status_index(u64 status) { return static_cast<i64>(status >> 16); }
+constexpr u16 pack_status_bits(u64 status) { return static_cast<u16>(status & 0xffff); }
+
+static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64);
+static_assert(sizeof(GemmParams) == 2 * 128 + 6 * 8 + 3 * 8 + 4 * 4 + 2 * 8 + 24);
+
+}  // namespace chord::abi

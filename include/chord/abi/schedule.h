@@ -1,0 +1,92 @@
+// The kernel fields of a schedule: the shape of the code. It travels to NVRTC as a structural
+// template argument written with designated initializers, so a misspelt field is a compile error
+// and a failing assertion prints the schedule by value. The functions below serve solver (reject),
+// launcher (request) and kernel (assert), so the three can not drift apart.
+#pragma once
+
+#include "chord/abi/layout.h"
+#include "chord/abi/scalar.h"
+
+namespace chord::abi {
+
+enum class Mainloop : i32 {
+  mma = 0,  // mma.sync.m16n8k16, operands swapped: weights are A, activations are B
+};
+
+enum class Dequantisation : i32 {
+  fused = 0,        // (code - 8) * scale in one BF16 fma on subnormal carriers; output times 2^14
+  ordinary = 1,     // carrier 0x4300, subtract 136, multiply by the scale in BF16
+  accumulator = 2,  // carrier 0x4300, subtract 136; scale applied to FP32 accumulators per group
+};
+
+enum class Split : i32 {
+  whole_tiles = 0,  // a CTA owns whole output tiles
+  even = 1,         // units weighted by cost, cut into equal consecutive ranges along K
+  automatic = 2,    // whole tiles when every expert has <= 8 or exactly 16 rows, even otherwise
+};
+
+struct Schedule {
+  Mainloop mainloop = Mainloop::mma;
+  i32 block_m = 8;   // rows of one routing block (indexed), alignment of the caller
+  i32 tile_m = 16;   // most activation rows of one tile; blocks of one expert are merged to it
+  i32 tile_n = 512;  // weight rows of one tile: 128, 256 or 512
+  i32 slices_per_stage = 2;  // k64 slices of one pipeline stage
+  i32 stages = 3;
+  Dequantisation dequantisation = Dequantisation::fused;
+  Split split = Split::automatic;
+
+  constexpr bool operator==(const Schedule&) const = default;
+};
+
+inline constexpr i32 kConsumerWarps = 8;
+inline constexpr i32 kProducerWarps =
+    4;  // a whole warpgroup, so that setmaxnreg can move registers
+inline constexpr i32 kMaxSegments = 512;  // experts (or runs of blocks) planned at a time
+inline constexpr i32 kMaxSharedBytes = 232448;
+
+constexpr i32 threads(const Schedule&) { return 32 * (kConsumerWarps + kProducerWarps); }
+
+constexpr i64 activation_stage_bytes(const Schedule& s) {
+  return static_cast<i64>(s.slices_per_stage) * s.tile_m * (kAtomDepth * 2);
+}
+constexpr i64 weight_stage_bytes(const Schedule& s) {
+  return static_cast<i64>(s.slices_per_stage) * (s.tile_n / kAtomRows) * kAtomBytes;
+}
+constexpr i64 scale_stage_bytes(const Schedule& s) {
+  return static_cast<i64>(s.slices_per_stage) * (s.tile_n / kAtomRows) * kAtomScaleBytes;
+}
+constexpr i64 stage_bytes(const Schedule& s) {
+  return round_up(activation_stage_bytes(s) + weight_stage_bytes(s) + scale_stage_bytes(s), 1024);
+}
+// One record per stage and one more: kernels/moe_gemm/pipeline.cuh shows that this is enough.
+constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 4 * static_cast<i64>(s.tile_m); }
+constexpr i64 segment_table_bytes() { return kMaxSegments * (8 + 8 + 4 + 4) + 64; }
+constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages, 64); }
+
+constexpr i64 shared_bytes(const Schedule& s) {
+  return round_up(s.stages * stage_bytes(s) + barrier_bytes(s) +
+                      (s.stages + 1) * tile_record_bytes(s) + segment_table_bytes(),
+                  128);
+}
+
+// Accumulators of one consumer thread; 96 and more would spill beside fragments and addresses.
+constexpr i32 accumulators_per_thread(const Schedule& s) {
+  return s.tile_m * s.tile_n / (32 * kConsumerWarps);
+}
+
+constexpr bool is_well_formed(const Schedule& s) {
+  return s.mainloop == Mainloop::mma && s.block_m >= 8 && s.block_m <= 256 && s.block_m % 8 == 0 &&
+         s.tile_m >= 8 && s.tile_m <= 64 && s.tile_m % 8 == 0 &&
+         (s.tile_n == 128 || s.tile_n == 256 || s.tile_n == 512) && s.slices_per_stage >= 1 &&
+         s.slices_per_stage <= 4 && s.stages >= 2 && s.stages <= 8 &&
+         accumulators_per_thread(s) <= 64 && shared_bytes(s) <= kMaxSharedBytes;
+}
+
+// Scratch of one launch: FP32 partials of one tile per CTA, and one flag per consumer warp and CTA.
+constexpr i64 partial_bytes(const Schedule& s) { return static_cast<i64>(s.tile_m) * s.tile_n * 4; }
+constexpr i64 workspace_flag_bytes(i64 ctas) { return round_up(ctas * kConsumerWarps * 4, 256); }
+constexpr i64 workspace_bytes(const Schedule& s, i64 ctas) {
+  return workspace_flag_bytes(ctas) + ctas * partial_bytes(s);
+}
+
+}  // namespace chord::abi

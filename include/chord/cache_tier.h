@@ -1,0 +1,60 @@
+// The seam of the cubin cache: a tier answers value, absent or failed. Memory and disk are tiers of
+// the library; a remote store is one class on this interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "chord/status.h"
+
+namespace chord {
+
+// The identity of a cubin: labelled, length-prefixed fields in a fixed order. `text` is the bytes;
+// `name` is XXH3-128 of them in hex and names the entry. A hit compares the text, so that a
+// collision of names is a miss.
+struct CacheKey {
+  std::string text;
+  std::string name;
+
+  bool operator==(const CacheKey& other) const { return text == other.text; }
+};
+
+enum class Lookup { value, absent, failed };
+
+struct TierAnswer {
+  Lookup lookup = Lookup::absent;
+  std::string bytes;   // a whole serialized entry when lookup == value
+  std::string reason;  // why absent ("no such entry", "checksum differs") or failed
+};
+
+class CacheTier {
+ public:
+  virtual ~CacheTier() = default;
+  virtual std::string name() const = 0;
+  virtual bool is_writable() const = 0;
+  virtual TierAnswer get(const CacheKey& key) = 0;
+  virtual Status put(const CacheKey& key, std::string_view bytes) = 0;
+  virtual Status remove(const CacheKey& key) = 0;
+};
+
+// Counters of one cache; monotone.
+struct CacheCounters {
+  std::uint64_t memory_hits = 0;
+  std::uint64_t disk_hits = 0;
+  std::uint64_t readonly_hits = 0;
+  std::uint64_t remote_hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t compiles = 0;
+  std::uint64_t waits = 0;        // times another compile of the same key was waited for
+  std::uint64_t bad_entries = 0;  // set aside: damaged, wrong key, not trusted
+  std::uint64_t write_failures = 0;
+  std::uint64_t evictions = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+};
+
+}  // namespace chord

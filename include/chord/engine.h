@@ -1,0 +1,161 @@
+// The face of the library: plan, explain, prewarm, prepare, launch.
+//
+//   CHORD_TRY(auto engine, chord::Engine::create());
+//   CHORD_TRY(auto plan, engine.plan_layer(layer));          // pure: no GPU, no compiler
+//   CHORD_TRY(auto gate_up, engine.prepare(plan.gate_up));   // compiles or reads the cache, loads
+//   CHORD_TRY(engine.launch(gate_up, arguments, stream));    // enqueues; legal in graph capture
+//
+// plan, explain, prepare and launch are safe from several threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chord/arguments.h"
+#include "chord/cache_tier.h"
+#include "chord/descriptor.h"
+#include "chord/options.h"
+#include "chord/schedule.h"
+#include "chord/status.h"
+#include "chord/weights.h"
+
+namespace chord {
+
+using Stream = void*;  // CUstream
+
+// What was read from the compiled and loaded function, or recorded with its cubin.
+struct KernelFacts {
+  int threads = 0;
+  std::int64_t shared_bytes = 0;  // dynamic, what a launch requests
+  int registers = 0;
+  int local_bytes = 0;  // spills and stack per thread
+  double compile_ms = 0;
+  std::string compiler;  // "NVRTC 13.0.88"
+};
+
+// A decision with its identity in the cache and the floors of its rows.
+struct Explanation {
+  Decision decision;
+  std::optional<std::string> key;  // empty when the compiler's identity is not known
+  std::string key_missing;         // why
+  bool cached = false;
+  std::int64_t shared_bytes = 0;
+  int threads = 0;
+  std::optional<KernelFacts> facts;  // after compilation
+
+  // For the given rows, spread evenly over the experts (a model, not a measurement).
+  std::int64_t active_experts = 0;
+  std::int64_t padded_rows = 0;  // rows after padding every expert to tiles of 8
+  double padding_waste = 0;      // share of tensor work spent on padding, 0..1
+  double memory_floor_us = 0;    // bytes over the measured read bandwidth
+  double tensor_floor_us = 0;    // operations over the measured BF16 rate
+  double predicted_us = 0;
+};
+
+struct LayerExplanation {
+  Explanation gate_up;
+  Explanation down;
+  int block_m = 0;
+};
+
+// A loaded kernel. Copies share it; it lives as long as any copy.
+class PreparedKernel {
+ public:
+  const Decision& decision() const;
+  const KernelFacts& facts() const;
+  const std::string& key() const;
+  int ctas() const;  // of one launch
+  std::size_t workspace_bytes() const;
+  std::size_t workspace_flag_bytes() const;  // the part to zero once
+
+  struct State;
+  explicit PreparedKernel(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  const State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+struct PrewarmProgress {
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+  std::string key;    // the one that has just ended
+  std::string label;  // "sm_90a indexed 4096x7168 block_m 8"
+  bool hit = false;
+  bool failed = false;
+  double compile_ms = 0;
+};
+
+struct PrewarmOptions {
+  bool dry_run = false;  // list the keys, touch nothing
+  bool check = false;    // read and verify, compile nothing
+  int jobs = 0;          // 0: cores, bounded by memory
+  std::string manifest;  // file to write; empty: a default name in the cache folder
+  std::function<void(const PrewarmProgress&)> progress;
+};
+
+struct PrewarmMissing {
+  std::string key;
+  std::string label;
+  std::string reason;
+};
+
+struct PrewarmReport {
+  std::int64_t keys = 0;
+  std::int64_t hits = 0;
+  std::int64_t compiles = 0;
+  std::int64_t failed = 0;
+  double seconds = 0;
+  std::vector<PrewarmMissing> missing;
+  std::string manifest;  // path of what was written; empty if none
+};
+
+class Engine {
+ public:
+  static Result<Engine> create(Options options = {});
+
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  // Pure functions of their argument and the options.
+  Result<Decision> plan(const GemmDescriptor& descriptor) const;
+  Result<LayerPlan> plan_layer(const LayerDescriptor& layer) const;
+  Result<ScheduleTable> schedule_table(const GemmDescriptor& descriptor) const;
+
+  // Plans, and looks the key up in the cache; compiles nothing.
+  Result<Explanation> explain(const GemmDescriptor& descriptor) const;
+  Result<LayerExplanation> explain(const LayerDescriptor& layer) const;
+  // The CUDA source that NVRTC would be given, device headers not included.
+  Result<std::string> source(const Decision& decision) const;
+  // The key as labelled text, one field a line.
+  Result<std::string> key_text(const Decision& decision) const;
+
+  Result<PrewarmReport> prewarm(const Deployment& deployment, const PrewarmOptions& options = {});
+
+  // Reads the cache or compiles, loads into the current CUDA context, checks the loaded facts.
+  Result<PreparedKernel> prepare(const Decision& decision);
+  Result<PreparedKernel> prepare(const GemmDescriptor& descriptor);
+  // Enqueues. Allocates nothing, reads no file, does not synchronise (unless arguments.checked).
+  Status launch(const PreparedKernel& kernel, const GemmArguments& arguments, Stream stream) const;
+
+  // Packs device tensors into device memory on a stream; `status` is one device word that receives
+  // kPackStatusClean or the first refused scale: read it back and pass it to check_pack_status.
+  Status pack(const WeightSource& source, const PackedShape& shape, void* weights, void* scales,
+              std::uint64_t* status, Stream stream);
+
+  CacheCounters counters() const;
+  const Options& options() const;  // as resolved at creation
+  std::string cache_dir() const;
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace chord

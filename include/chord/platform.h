@@ -1,0 +1,80 @@
+// What the library takes of the outside, as interfaces: log, clock and files. src/base implements
+// them; tests replace them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chord/status.h"
+
+namespace chord {
+
+enum class LogLevel { debug, info, warn, error, off };
+
+const char* name(LogLevel level);
+Result<LogLevel> parse_log_level(std::string_view);
+
+using LogSink = std::function<void(LogLevel, std::string_view message)>;
+
+// Errors of the file layer carry errno so that callers can tell ENOSPC from EACCES.
+struct FileError {
+  int error_number = 0;  // 0: no error
+  std::string call;      // "open", "rename", ...
+  std::string path;
+
+  explicit operator bool() const { return error_number != 0; }
+  std::string message() const;  // "rename /a/b: No space left on device"
+};
+
+struct FileStat {
+  bool exists = false;
+  bool is_regular = false;
+  bool is_directory = false;
+  bool is_symlink = false;
+  std::uint32_t mode = 0;  // permission bits
+  std::uint32_t owner = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified_ns = 0;
+};
+
+// A lock on a file: held while the object lives, released on destruction and by process death.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+// The narrow file layer of the cache. Every call answers an error instead of throwing.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual FileError read(const std::string& path, std::string& bytes) = 0;  // follows no symlink
+  // O_EXCL | O_NOFOLLOW, mode 0600; all bytes written and fsynced.
+  virtual FileError write_exclusive(const std::string& path, std::string_view bytes) = 0;
+  virtual FileError rename(const std::string& from, const std::string& to) = 0;
+  virtual FileError sync_directory(const std::string& path) = 0;
+  virtual FileError remove(const std::string& path) = 0;
+  virtual FileError make_directories(const std::string& path) = 0;  // 0700; existing is success
+  virtual FileError list(const std::string& path, std::vector<std::string>& names) = 0;
+  virtual FileError stat(const std::string& path, FileStat& stat) = 0;  // lstat
+  // Replaces one small file's modification time; used as the last-use stamp.
+  virtual FileError touch(const std::string& path, std::int64_t time_ns) = 0;
+  // An open-file-description lock. `held` is empty when somebody else holds it.
+  virtual FileError try_lock(const std::string& path, std::unique_ptr<FileLock>& held) = 0;
+  virtual FileError overwrite(const std::string& path, std::string_view bytes) = 0;  // in place
+  virtual std::uint32_t user() const = 0;  // effective uid
+};
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual std::int64_t now_ns() const = 0;  // wall clock, since the epoch
+  virtual std::int64_t steady_ns() const = 0;
+  virtual void sleep_ms(std::int64_t ms) const = 0;
+};
+
+}  // namespace chord
