@@ -1,5 +1,5 @@
-// The seam of the cubin cache: a tier answers value, absent or failed. Memory and disk are tiers of
-// the library; a remote store is one class on this interface.
+// The seam of the cubin cache: bytes by key. A tier answers value, absent, refused or failed. Disk
+// folders are tiers of the library; a remote store is one class on this interface.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,17 @@ struct CacheKey {
   bool operator==(const CacheKey& other) const { return text == other.text; }
 };
 
-enum class Lookup { value, absent, failed };
+enum class Lookup {
+  value,
+  absent,
+  refused,  // something is there that the tier does not vouch for: another owner, not signed
+  failed,   // the tier could not look
+};
 
 struct TierAnswer {
   Lookup lookup = Lookup::absent;
   std::string bytes;   // a whole serialized entry when lookup == value
-  std::string reason;  // why absent ("no such entry", "checksum differs") or failed
+  std::string reason;  // why it is not a value
 };
 
 class CacheTier {
@@ -39,6 +44,8 @@ class CacheTier {
   virtual TierAnswer get(const CacheKey& key) = 0;
   virtual Status put(const CacheKey& key, std::string_view bytes) = 0;
   virtual Status remove(const CacheKey& key) = 0;
+  // The reader found the bytes of `get` to be damaged: keep them from the next reader.
+  virtual void set_aside(const CacheKey& key, std::string_view /*reason*/) { (void)remove(key); }
 };
 
 // Counters of one cache; monotone.

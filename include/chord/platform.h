@@ -52,21 +52,27 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  virtual FileError read(const std::string& path, std::string& bytes) = 0;  // follows no symlink
+  // Regular files only; follows no symlink (ELOOP), blocks on no pipe. `opened` receives the stat
+  // of the very file that was read, so that a check of its owner can not be raced.
+  virtual FileError read(const std::string& path, std::string& bytes,
+                         FileStat* opened = nullptr) = 0;
   // O_EXCL | O_NOFOLLOW, mode 0600; all bytes written and fsynced.
   virtual FileError write_exclusive(const std::string& path, std::string_view bytes) = 0;
-  virtual FileError rename(const std::string& from, const std::string& to) = 0;
+  virtual FileError rename(const std::string& from, const std::string& to) = 0;  // replaces
   virtual FileError sync_directory(const std::string& path) = 0;
-  virtual FileError remove(const std::string& path) = 0;
+  virtual FileError remove(const std::string& path) = 0;            // a file or an empty folder
   virtual FileError make_directories(const std::string& path) = 0;  // 0700; existing is success
   virtual FileError list(const std::string& path, std::vector<std::string>& names) = 0;
   virtual FileError stat(const std::string& path, FileStat& stat) = 0;  // lstat
   // Replaces one small file's modification time; used as the last-use stamp.
   virtual FileError touch(const std::string& path, std::int64_t time_ns) = 0;
-  // An open-file-description lock. `held` is empty when somebody else holds it.
+  // An open-file-description lock on a file that is created if missing. `held` is empty when
+  // somebody else holds it. A lock is never held on a file that has been removed, and neither fork
+  // nor exec hands it to a child.
   virtual FileError try_lock(const std::string& path, std::unique_ptr<FileLock>& held) = 0;
   virtual FileError overwrite(const std::string& path, std::string_view bytes) = 0;  // in place
-  virtual std::uint32_t user() const = 0;  // effective uid
+  virtual std::uint32_t user() const = 0;         // effective uid
+  virtual std::string process_label() const = 0;  // "pid 4711 (chord-prewarm) on node7"
 };
 
 class Clock {

@@ -58,8 +58,8 @@ constexpr i64 scale_stage_bytes(const Schedule& s) {
 constexpr i64 stage_bytes(const Schedule& s) {
   return round_up(activation_stage_bytes(s) + weight_stage_bytes(s) + scale_stage_bytes(s), 1024);
 }
-// One record per stage and one more: kernels/moe_gemm/pipeline.cuh shows that this is enough.
-constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 4 * static_cast<i64>(s.tile_m); }
+// One record per stage and one more: kernels/tile/pipeline.cuh shows that this is enough.
+constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 8 * static_cast<i64>(s.tile_m); }
 constexpr i64 segment_table_bytes() { return kMaxSegments * (8 + 8 + 4 + 4) + 64; }
 constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages, 64); }
 

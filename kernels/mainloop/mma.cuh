@@ -1,0 +1,116 @@
+// The loop over K of a decode tile: acquire a stage, multiply, release it. A consumer warp owns
+// tile_n / 128 strips of 16 weight rows and all the tile's activation rows; weights are A, activations B.
+// The number of n8 steps is a template argument: chosen once per piece, never an `if` inside the loop
+// (318 against 205 us, measured).
+#pragma once
+
+#include "chord/abi/problem.h"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/tile/dequant.cuh"
+#include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/swizzle.cuh"
+
+namespace chord::device {
+
+template <Schedule S, abi::Problem P>
+struct MmaMainloop {
+  static constexpr i32 kStrips = S.tile_n / (16 * abi::kConsumerWarps);
+  static constexpr i32 kSteps = S.tile_m / 8;
+  static constexpr i32 kSlices = P.k / abi::kAtomDepth;
+  static constexpr Dequantisation kForm = S.dequantisation;
+
+  using Accumulators = float[kStrips][kSteps][4];
+
+  static void zero(Accumulators& acc) {
+#pragma unroll
+    for (i32 s = 0; s < kStrips; ++s)
+#pragma unroll
+      for (i32 n = 0; n < kSteps; ++n)
+#pragma unroll
+        for (i32 i = 0; i < 4; ++i) acc[s][n][i] = 0.0f;
+  }
+
+  // `stages` stages from first_stage on; Steps n8 steps hold rows.
+  template <i32 Steps>
+  static void run(Accumulators& acc, const Ring<S>& ring, RingPosition<S>& at, i32 first_stage,
+                  i32 stages, i32 warp, i32 lane) {
+    for (i32 stage = first_stage; stage < first_stage + stages; ++stage) {
+      ring.wait_full(at);
+      const u32 base = ring.stage(at.slot);
+#pragma unroll
+      for (i32 q = 0; q < S.slices_per_stage; ++q) {
+        if (kSlices % S.slices_per_stage != 0 && stage * S.slices_per_stage + q >= kSlices) break;
+        multiply_slice<Steps>(acc, base, q, warp, lane);
+      }
+      ring.release(at, lane);
+      at.advance();
+    }
+  }
+
+ private:
+  // Weights of one strip and slice: 16 bytes of codes and two pairs of scales per lane.
+  struct StripWeights {
+    ptx::U32x4 codes;
+    ptx::U32x2 scales;
+  };
+
+  static StripWeights load_strip(u32 base, i32 slice, i32 strip, i32 lane) {
+    const i32 atom = (strip / 4) * S.slices_per_stage + slice;
+    return {ptx::ld_shared_v4(base + SharedMap<S>::kWeights + atom * abi::kAtomBytes +
+                              (strip % 4) * abi::kStripBytes + lane * 16),
+            ptx::ld_shared_v2(base + SharedMap<S>::kScales + atom * abi::kAtomScaleBytes +
+                              (strip % 4) * abi::kStripScaleBytes + (lane >> 2) * 8)};
+  }
+
+  template <i32 Steps>
+  static void multiply_slice(Accumulators& acc, u32 base, i32 slice, i32 warp, i32 lane) {
+    StripWeights weights[kStrips];
+    StripScales scales[kStrips];
+#pragma unroll
+    for (i32 s = 0; s < kStrips; ++s) {
+      weights[s] = load_strip(base, slice, warp * kStrips + s, lane);
+      scales[s] = prepare_scales<kForm>(weights[s].scales.x, weights[s].scales.y);
+    }
+    const u32 activations = base + slice * S.tile_m * kActivationRowBytes;
+    multiply_group<Steps, 0>(acc, weights, scales, activations, lane);
+    multiply_group<Steps, 1>(acc, weights, scales, activations, lane);
+  }
+
+  // One scale group: two k16 steps.
+  template <i32 Steps, i32 Group>
+  static void multiply_group(Accumulators& acc, const StripWeights (&weights)[kStrips],
+                             const StripScales (&scales)[kStrips], u32 activations, i32 lane) {
+    u32 b[Steps][4];
+#pragma unroll
+    for (i32 n = 0; n < Steps; ++n)
+      ptx::ldmatrix_x4(b[n], activations + n * 8 * kActivationRowBytes +
+                                 swizzled_offset(lane & 7, Group * 4 + (lane >> 3)));
+#pragma unroll
+    for (i32 s = 0; s < kStrips; ++s) {
+      const u32 first = Group == 0 ? weights[s].codes.x : weights[s].codes.z;
+      const u32 second = Group == 0 ? weights[s].codes.y : weights[s].codes.w;
+      u32 a[2][4];
+      dequantise<kForm, Group>(a[0], first, scales[s]);
+      dequantise<kForm, Group>(a[1], second, scales[s]);
+#pragma unroll
+      for (i32 n = 0; n < Steps; ++n) {
+        if constexpr (kForm == Dequantisation::accumulator) {
+          float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+          ptx::mma_m16n8k16_bf16(fresh, a[0], b[n][0], b[n][1]);
+          ptx::mma_m16n8k16_bf16(fresh, a[1], b[n][2], b[n][3]);
+          const float low = group_scale<Group>(scales[s].low);
+          const float high = group_scale<Group>(scales[s].high);
+          acc[s][n][0] += fresh[0] * low;
+          acc[s][n][1] += fresh[1] * low;
+          acc[s][n][2] += fresh[2] * high;
+          acc[s][n][3] += fresh[3] * high;
+        } else {
+          ptx::mma_m16n8k16_bf16(acc[s][n], a[0], b[n][0], b[n][1]);
+          ptx::mma_m16n8k16_bf16(acc[s][n], a[1], b[n][2], b[n][3]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace chord::device

@@ -1,0 +1,95 @@
+// Who multiplies and stores: eight warps, each with its own strips of the tile. They read the records of
+// the ring, and nothing of the routing.
+#pragma once
+
+#include "chord/abi/params.h"
+#include "chord/abi/problem.h"
+#include "kernels/mainloop/mma.cuh"
+#include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/reduce.cuh"
+
+namespace chord::device {
+
+template <Schedule S, abi::Problem P>
+class Consumer {
+  using Mainloop = MmaMainloop<S, P>;
+  static constexpr i32 kStrips = Mainloop::kStrips;
+  static constexpr i32 kSteps = Mainloop::kSteps;
+
+ public:
+  Consumer(const abi::GemmParams& p, const Ring<S>& ring, i32 warp, i32 lane)
+      : p_(p), ring_(ring), warp_(warp), lane_(lane) {}
+
+  void run() {
+    typename Mainloop::Accumulators acc;
+    for (u32 index = 0;; index = index == S.stages ? 0 : index + 1) {
+      ring_.wait_full(at_);
+      TileRecord* record = ring_.record(index);
+      if (record->stages == 0) return;
+      Mainloop::zero(acc);
+      const i32 steps = record->steps;
+      multiply<1>(acc, *record, steps);
+      finish(acc, record, steps);
+    }
+  }
+
+ private:
+  // Code for 1, 2, 3, 4 and 8 steps; a tile of 5 to 7 runs as 8. Rows past its own are never stored.
+  template <i32 Steps>
+  void multiply(typename Mainloop::Accumulators& acc, const TileRecord& record, i32 steps) {
+    constexpr i32 kNext = Steps < 4 ? Steps + 1 : 2 * Steps;
+    if constexpr (Steps >= kSteps) {
+      Mainloop::template run<kSteps>(acc, ring_, at_, record.first_stage, record.stages, warp_,
+                                     lane_);
+    } else if (steps <= Steps) {
+      Mainloop::template run<Steps>(acc, ring_, at_, record.first_stage, record.stages, warp_,
+                                    lane_);
+    } else {
+      multiply<kNext>(acc, record, steps);
+    }
+  }
+
+  void finish(typename Mainloop::Accumulators& acc, TileRecord* record, i32 steps) {
+    const Partials<kStrips, kSteps> partials(p_.partials, p_.flags, warp_, lane_);
+    if (record->is_head) {
+      partials.store(acc, record->range, steps);
+      return;
+    }
+    for (i32 i = 1; i <= record->contributors; ++i) partials.add(acc, record->range + i, steps);
+    store(acc, record, steps);
+  }
+
+  // A lane holds two tokens of one weight row; the transpose gives it two weight rows of one token, so
+  // that four lanes store 16 neighbouring bytes of an output row.
+  void store(const typename Mainloop::Accumulators& acc, TileRecord* record, i32 steps) const {
+    constexpr float kFactor = output_factor(S.dequantisation);
+    const i32* output_rows = Ring<S>::output_rows(record);
+    const i32 first = record->first_column + warp_ * kStrips * 16 + (lane_ & 3) * 2;
+#pragma unroll
+    for (i32 n = 0; n < kSteps; ++n) {
+      if (n >= steps) break;
+      const i32 row = output_rows[n * 8 + (lane_ >> 2)];
+      abi::u16* out = static_cast<abi::u16*>(p_.output) + static_cast<i64>(row) * P.n;
+#pragma unroll
+      for (i32 s = 0; s < kStrips; ++s) {
+        const u32 low = ptx::movmatrix_trans(
+            ptx::cvt_rn_bf16x2(acc[s][n][1] * kFactor, acc[s][n][0] * kFactor));
+        const u32 high = ptx::movmatrix_trans(
+            ptx::cvt_rn_bf16x2(acc[s][n][3] * kFactor, acc[s][n][2] * kFactor));
+        const i32 column = first + s * 16;
+        if (row >= 0 && column < P.n) {
+          ptx::st_global_u32(out + column, low);
+          ptx::st_global_u32(out + column + 8, high);
+        }
+      }
+    }
+  }
+
+  const abi::GemmParams& p_;
+  const Ring<S>& ring_;
+  i32 warp_;
+  i32 lane_;
+  RingPosition<S> at_;
+};
+
+}  // namespace chord::device

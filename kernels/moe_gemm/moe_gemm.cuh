@@ -1,0 +1,67 @@
+// The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all four
+// warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
+//
+// Registers move from the producer to the consumers (168 at launch; 40 and 232 after). The workspace may
+// be used by one launch at a time.
+#pragma once
+
+#include "kernels/moe_gemm/consumer.cuh"
+#include "kernels/moe_gemm/producer.cuh"
+
+namespace chord::device {
+
+inline constexpr i32 kProducerRegisters = 88;
+inline constexpr i32 kConsumerRegisters = 208;
+
+// All threads of the producer warpgroup plan; its first warp loads.
+template <Schedule S, Problem P>
+inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& table,
+                    PlanScratch& scratch, i32 thread) {
+  Producer<S, P> producer(p, ring, thread & 31);
+  ptx::griddepcontrol_wait();
+  const i32 ctas = static_cast<i32>(gridDim.x);
+  i64 begin = 0;
+  bool more = true;
+  while (more) {
+    plan_window<S, P>(p, begin, table, scratch, thread);
+    more = has_more<S, P>(p, table);
+    if (begin == 0 && !more) ptx::griddepcontrol_launch_dependents();
+    if (thread < 32 && table.total_cost > 0) {
+      const Cut cut = cut_of(table, WorkShape::of(S, P), S.split, ctas, begin == 0 && !more);
+      const i32 range = cut.ranges - 1 - static_cast<i32>(blockIdx.x);
+      if (range >= 0) producer.run(table, cut, range);
+    }
+    begin = table.next;
+    if (more) plan_barrier();  // the loading warp has left the table
+  }
+  if (thread < 32) producer.finish();
+}
+
+template <Schedule S, Problem P>
+inline void moe_gemm(const GemmParams& p) {
+  static_assert(abi::is_well_formed(S), "the schedule does not fit this kernel");
+  static_assert(abi::is_legal_shape(P.n, P.k), "N and K must be multiples of 64");
+
+  extern __shared__ __align__(1024) char shared[];
+  __shared__ PlanScratch scratch;
+  const i32 warp = static_cast<i32>(threadIdx.x) / 32;
+  const i32 lane = static_cast<i32>(threadIdx.x) % 32;
+  const Ring<S> ring(shared);
+  if (threadIdx.x == 0) {
+    ring.initialise();
+    ptx::prefetch_tensormap(&p.weights);
+    ptx::prefetch_tensormap(&p.scales);
+  }
+  __syncthreads();
+
+  if (warp >= abi::kConsumerWarps) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    auto& table = *reinterpret_cast<SegmentTable*>(shared + SharedMap<S>::kSegments);
+    produce<S, P>(p, ring, table, scratch, static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
+  } else {
+    ptx::setmaxnreg_inc<kConsumerRegisters>();
+    Consumer<S, P>(p, ring, warp, lane).run();
+  }
+}
+
+}  // namespace chord::device

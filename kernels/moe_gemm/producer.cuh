@@ -1,0 +1,164 @@
+// Who loads: one warp walks the work list, writes a record per piece and fills the ring. Lane 0 issues
+// one tensor copy for the weights and one for the scales of a stage (evict-first: every byte is read
+// once); all lanes gather the activation rows by cp.async.
+#pragma once
+
+#include "kernels/ptx/copy.cuh"
+#include "kernels/routing/plan.cuh"
+#include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/swizzle.cuh"
+
+namespace chord::device {
+
+template <Schedule S, Problem P>
+class Producer {
+  static constexpr WorkShape kShape = WorkShape::of(S, P);
+  static constexpr i32 kSlices = P.k / abi::kAtomDepth;
+  static constexpr i32 kRowsPerLane = (S.tile_m + 31) / 32;
+  static constexpr u32 kStageBytes =
+      static_cast<u32>(abi::weight_stage_bytes(S) + abi::scale_stage_bytes(S));
+
+ public:
+  Producer(const GemmParams& p, const Ring<S>& ring, i32 lane)
+      : p_(p), ring_(ring), lane_(lane), policy_(ptx::createpolicy_evict_first()) {}
+
+  // Every piece of one range of the list.
+  void run(const SegmentTable& table, const Cut& cut, i32 range) {
+    const WorkList list(table, kShape, cut);
+    Place at = list.start_of(range);
+    const Place end = list.start_of(range + 1);
+    if (is_before(at, end)) prefetch(table, at);
+    while (is_before(at, end)) {
+      const Place next = list.next_tile(at);
+      const bool is_cut = is_before(end, next);
+      Piece piece;
+      piece.k_begin = at.k;
+      piece.k_end = is_cut ? end.k : kShape.k_stages;
+      piece.contributors = is_cut && at.k == 0 ? list.contributors_after(range, at) : 0;
+      piece.range = range;
+      emit(table, at, piece, is_before(next, end), next);
+      at = next;
+    }
+  }
+
+  void finish() {
+    ring_.wait_empty(at_);
+    if (lane_ == 0) {
+      ring_.record(record_)->stages = 0;
+      ptx::mbarrier_arrive(ring_.full(at_.slot));
+    }
+    ptx::cp_async_mbarrier_arrive_noinc(ring_.full(at_.slot));
+    ptx::cp_async_wait_all();
+  }
+
+ private:
+  struct Piece {
+    i32 k_begin, k_end, contributors, range;
+  };
+
+  struct TileRows {
+    i64 first;  // position of the tile's first row
+    i32 rows;
+  };
+
+  static TileRows rows_of_tile(const SegmentTable& table, const Place& at) {
+    const Tiling tiling = tiling_of(table.rows[at.segment], S.tile_m);
+    const i32 row_tile = at.tile % tiling.count;
+    const i32 skipped = row_tile * tiling.rows;
+    return {table.first[at.segment] + skipped,
+            static_cast<i32>(abi::min_of(tiling.rows, table.rows[at.segment] - skipped))};
+  }
+
+  // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory system
+  // costs microseconds.
+  void prefetch(const SegmentTable& table, const Place& at) {
+    const TileRows tile = rows_of_tile(table, at);
+#pragma unroll
+    for (i32 i = 0; i < kRowsPerLane; ++i) {
+      const i32 row = lane_ + 32 * i;
+      entry_[i] = row < tile.rows ? load_entry<P.routing>(p_, tile.first + row) : kNoRow;
+    }
+  }
+
+  void emit(const SegmentTable& table, const Place& at, const Piece& piece, bool has_next,
+            const Place& next) {
+    const TileRows tile = rows_of_tile(table, at);
+    const i32 expert = table.expert[at.segment];
+    const i32 column_tile = at.tile / tiling_of(table.rows[at.segment], S.tile_m).count;
+    TileRecord* record = ring_.record(record_);
+    record_ = record_ == S.stages ? 0 : record_ + 1;
+
+    ring_.wait_empty(at_);
+    write_record(record, tile, expert, column_tile, piece);
+    if (has_next) prefetch(table, next);
+    const i32 atom_row = expert * (P.n / abi::kAtomRows) + column_tile * (S.tile_n / abi::kAtomRows);
+    const i32 steps_rows = static_cast<i32>(abi::round_up(tile.rows, 4));
+    for (i32 stage = piece.k_begin; stage < piece.k_end; ++stage) {
+      if (stage != piece.k_begin) ring_.wait_empty(at_);
+      fill(record, stage, atom_row, steps_rows);
+      at_.advance();
+    }
+  }
+
+  void write_record(TileRecord* record, const TileRows& tile, i32 expert, i32 column_tile,
+                    const Piece& piece) {
+#pragma unroll
+    for (i32 i = 0; i < kRowsPerLane; ++i) {
+      const i32 row = lane_ + 32 * i;
+      if (row < S.tile_m) {
+        RowPair pair;
+        if (row < tile.rows)
+          pair = row_of<P.routing>(p_, tile.first + row, entry_[i], expert);
+        Ring<S>::source_rows(record)[row] = pair.source;
+        Ring<S>::output_rows(record)[row] = pair.output;
+      }
+    }
+    if (lane_ == 0) {
+      record->stages = piece.k_end - piece.k_begin;
+      record->first_stage = piece.k_begin;
+      record->steps = static_cast<i32>(abi::ceil_div(tile.rows, 8));
+      record->first_column = column_tile * S.tile_n;
+      record->is_head = piece.k_begin > 0;
+      record->contributors = piece.contributors;
+      record->range = piece.range;
+    }
+    __syncwarp();
+  }
+
+  void fill(TileRecord* record, i32 stage, i32 atom_row, i32 rows) {
+    const u32 base = ring_.stage(at_.slot);
+    const u32 full = ring_.full(at_.slot);
+    const i32 slice = stage * S.slices_per_stage;
+    if (lane_ == 0) {
+      ptx::mbarrier_arrive_expect_tx(full, kStageBytes);
+      ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kWeights, &p_.weights, 0, slice, atom_row,
+                                   full, policy_);
+      ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kScales, &p_.scales, 0, slice, atom_row,
+                                   full, policy_);
+    }
+    const i32 chunk = lane_ & 7;
+    for (i32 row = lane_ >> 3; row < rows; row += 4) {
+      const i32 source = Ring<S>::source_rows(record)[row];
+      if (source == kNoRow) continue;
+      const char* from = static_cast<const char*>(p_.activations) +
+                         (static_cast<i64>(source) * P.k + slice * abi::kAtomDepth) * 2 + chunk * 16;
+#pragma unroll
+      for (i32 q = 0; q < S.slices_per_stage; ++q) {
+        if (kSlices % S.slices_per_stage != 0 && slice + q >= kSlices) break;
+        ptx::cp_async_16(base + q * S.tile_m * kActivationRowBytes + swizzled_offset(row, chunk),
+                         from + q * kActivationRowBytes);
+      }
+    }
+    ptx::cp_async_mbarrier_arrive_noinc(full);
+  }
+
+  const GemmParams& p_;
+  const Ring<S>& ring_;
+  i32 lane_;
+  abi::u64 policy_;
+  RingPosition<S> at_;
+  u32 record_ = 0;
+  i32 entry_[kRowsPerLane];
+};
+
+}  // namespace chord::device

@@ -1,0 +1,30 @@
+// Registers, barriers of part of a CTA, dependent launches.
+#pragma once
+
+#include "chord/abi/scalar.h"
+
+namespace chord::device::ptx {
+
+template <int Registers>
+inline void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+template <int Registers>
+inline void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+template <int Barrier, int Threads>
+inline void bar_sync() {
+  asm volatile("bar.sync %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
+}
+
+// Nothing before it may read what an earlier kernel of the stream writes.
+inline void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+inline void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+}  // namespace chord::device::ptx

@@ -1,0 +1,181 @@
+// The one work list: which expert, which rows, which columns, which part of K, for which CTA.
+//
+// A segment is the rows of one expert that lie together. It is cut into tiles of at most tile_m rows
+// (all of a segment as wide as its widest), each tile covers tile_n output columns, and a tile is a row
+// of k_stages units. Units carry a cost (a tile of two n8 steps costs 1.14 of one step, measured), so
+// "an equal share" means equal time. Order: segment, column tile, row tile, k; an expert's weight tile is
+// read by neighbours in time.
+//
+// Ranges cut the list into consecutive pieces of equal cost. Where a range begins inside a tile, its
+// first piece is stored as a partial and the range that holds the tile's start adds the partials of the
+// ranges after it, in order: fixed order, same bits every time. Range r is run by CTA ranges - 1 - r, so
+// that whoever waits, waits for a CTA of lower index; CTAs start in index order, so the one waited for
+// is running or done even when other kernels hold part of the GPU.
+//
+// Pure functions of the table; g++ compiles them, and a test walks every range on the CPU and counts
+// each unit once.
+#pragma once
+
+#include "chord/abi/problem.h"
+#include "chord/abi/schedule.h"
+
+namespace chord::device {
+
+using abi::i32;
+using abi::i64;
+using abi::Problem;
+using abi::Schedule;
+
+inline constexpr i32 kTileCost = 100;
+inline constexpr i32 kExtraStepCost = 14;  // per n8 step after the first
+inline constexpr i32 kMinPiece = 2;        // shorter pieces of K are given to a neighbour
+inline constexpr i32 kMinRange = 4;        // units of the dearest tile; keeps every range non-empty
+
+struct SegmentTable {
+  i64 cost_before[abi::kMaxSegments];  // of the segments before it
+  i64 first[abi::kMaxSegments];        // position of its first row: in sorted_ids, or a row of x
+  i32 expert[abi::kMaxSegments];
+  i32 rows[abi::kMaxSegments];
+  i64 total_cost;
+  i32 count;
+  i32 max_rows;
+  i32 min_rows;
+  i32 next;  // where the next window of the routing begins
+};
+static_assert(sizeof(SegmentTable) <= abi::segment_table_bytes());
+
+struct Tiling {
+  i32 count = 0;  // row tiles of the segment
+  i32 rows = 0;   // of each but the last; a multiple of 8
+};
+
+constexpr Tiling tiling_of(i32 rows, i32 tile_m) {
+  if (rows <= 0) return {0, 0};
+  const i32 count = static_cast<i32>(abi::ceil_div(rows, tile_m));
+  return {count, static_cast<i32>(abi::round_up(abi::ceil_div(rows, count), 8))};
+}
+
+constexpr i32 unit_cost(i32 tile_rows) { return kTileCost + kExtraStepCost * (tile_rows / 8 - 1); }
+
+// The sizes that schedule and problem fix.
+struct WorkShape {
+  i32 tile_m;
+  i32 column_tiles;
+  i32 k_stages;
+
+  static constexpr WorkShape of(const Schedule& s, const Problem& p) {
+    return {s.tile_m, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)),
+            static_cast<i32>(abi::ceil_div(p.k / abi::kAtomDepth, s.slices_per_stage))};
+  }
+
+  constexpr i64 segment_cost(i32 rows) const {
+    const Tiling tiling = tiling_of(rows, tile_m);
+    if (tiling.count == 0) return 0;
+    return static_cast<i64>(tiling.count) * column_tiles * k_stages * unit_cost(tiling.rows);
+  }
+};
+
+// How the list is cut.
+struct Cut {
+  i32 ranges = 0;
+  bool whole_tiles = false;
+};
+
+inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split split, i32 ctas,
+                  bool is_only_window) {
+  const i64 dearest = unit_cost(tiling_of(table.max_rows, shape.tile_m).rows);
+  bool whole = split == abi::Split::whole_tiles || !is_only_window;
+  if (!whole && split == abi::Split::automatic) {
+    const bool uniform = table.max_rows <= 8 || (table.min_rows == 16 && table.max_rows == 16);
+    if (uniform && table.max_rows <= shape.tile_m) {
+      // Measured: whole tiles win by 4-5 us when they fill the GPU to 95 % or more.
+      const i64 tiles = static_cast<i64>(table.count) * shape.column_tiles;
+      const i64 waves = abi::ceil_div(tiles, ctas);
+      whole = tiles * 100 >= waves * ctas * 95;
+    }
+  }
+  if (whole) return {ctas, true};
+  const i64 most = abi::max_of(1, table.total_cost / (kMinRange * dearest));
+  return {static_cast<i32>(abi::min_of(ctas, most)), false};
+}
+
+// A place in the list: unit k of tile `tile` (column tile * row tiles + row tile) of a segment.
+struct Place {
+  i32 segment = 0;
+  i32 tile = 0;
+  i32 k = 0;
+
+  constexpr bool operator==(const Place&) const = default;
+};
+
+constexpr bool is_before(const Place& a, const Place& b) {
+  if (a.segment != b.segment) return a.segment < b.segment;
+  if (a.tile != b.tile) return a.tile < b.tile;
+  return a.k < b.k;
+}
+
+class WorkList {
+ public:
+  WorkList(const SegmentTable& table, const WorkShape& shape, const Cut& cut)
+      : table_(table), shape_(shape), cut_(cut) {}
+
+  i32 tiles_in(i32 segment) const {
+    return shape_.column_tiles * tiling_of(table_.rows[segment], shape_.tile_m).count;
+  }
+
+  // The tile after, at its start. Segments without rows are stepped over.
+  Place next_tile(Place place) const {
+    place.k = 0;
+    if (++place.tile < tiles_in(place.segment)) return place;
+    place.tile = 0;
+    ++place.segment;
+    while (place.segment < table_.count && table_.rows[place.segment] <= 0) ++place.segment;
+    return place;
+  }
+
+  // Where range r begins; r == ranges gives the end of the list.
+  Place start_of(i32 range) const {
+    if (range >= cut_.ranges) return {table_.count, 0, 0};
+    const i64 cost = table_.total_cost * range / cut_.ranges;
+    i32 low = 0, high = table_.count - 1;
+    while (low < high) {
+      const i32 middle = (low + high + 1) / 2;
+      if (table_.cost_before[middle] <= cost)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    const i32 unit = unit_cost(tiling_of(table_.rows[low], shape_.tile_m).rows);
+    const i64 tile_cost = static_cast<i64>(shape_.k_stages) * unit;
+    const i64 offset = cost - table_.cost_before[low];
+    const i64 tile = offset / tile_cost;
+    const i32 k = static_cast<i32>((offset - tile * tile_cost) / unit);
+    return rounded({low, static_cast<i32>(tile), k});
+  }
+
+  // Ranges after `range` whose first piece lies in the tile that `range` began and did not finish.
+  i32 contributors_after(i32 range, const Place& tile_start) const {
+    const Place tile_end = next_tile(tile_start);
+    i32 count = 0;
+    while (range + 1 + count < cut_.ranges && is_before(start_of(range + 1 + count), tile_end))
+      ++count;
+    return count;
+  }
+
+ private:
+  Place rounded(Place place) const {
+    if (cut_.whole_tiles) {
+      if (2 * place.k >= shape_.k_stages) return next_tile(place);
+      return {place.segment, place.tile, 0};
+    }
+    if (place.k < kMinPiece) place.k = 0;
+    if (place.k > shape_.k_stages - kMinPiece) return next_tile(place);
+    return place;
+  }
+
+  const SegmentTable& table_;
+  WorkShape shape_;
+  Cut cut_;
+};
+
+}  // namespace chord::device

@@ -1,0 +1,113 @@
+// The ring between the producer and the consumers, and the records that travel with it.
+//
+// One ring of stages runs through all tiles without draining. A stage is full when the tensor copies of
+// its weights and scales have landed (transaction bytes) and every producer lane's cp.async of
+// activations has (32 noinc arrivals); it is empty when all consumer warps have arrived. The producer
+// alone walks the work list: for every piece it writes a TileRecord, and consumers learn everything they
+// need from there, so no routing is read while they multiply.
+//
+// Records live in a ring of stages + 1. Record i is written after the producer has seen the first stage
+// of piece i empty. That stage's slot was last used by a stage of piece i - stages or later (every piece
+// has at least one stage), and consumers released it only after they had left the epilogue of the piece
+// before. So the record overwritten, i - (stages + 1), has no reader left. It is visible because the
+// writing lanes meet in __syncwarp before lane 0's arrive (release), which consumers acquire.
+#pragma once
+
+#include "chord/abi/schedule.h"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+
+namespace chord::device {
+
+using abi::i32;
+using abi::i64;
+using abi::Schedule;
+using abi::u32;
+
+// Header of a record; tile_m source rows and tile_m output rows follow it in shared memory.
+struct TileRecord {
+  i32 stages;         // of this piece; 0 ends the work
+  i32 first_stage;    // its first unit along K
+  i32 steps;          // n8 steps that hold rows
+  i32 first_column;   // n of the tile
+  i32 is_head;        // begins inside the tile: store a partial
+  i32 contributors;   // ranges whose partials complete this piece
+  i32 range;          // of this CTA
+  i32 reserved[9];
+};
+static_assert(sizeof(TileRecord) == 64);
+
+// Offsets into dynamic shared memory; the sum is abi::shared_bytes.
+template <Schedule S>
+struct SharedMap {
+  static constexpr i64 kStage = abi::stage_bytes(S);
+  static constexpr i64 kWeights = abi::activation_stage_bytes(S);  // inside a stage
+  static constexpr i64 kScales = kWeights + abi::weight_stage_bytes(S);
+  static constexpr i64 kBarriers = S.stages * kStage;
+  static constexpr i64 kRecords = kBarriers + abi::barrier_bytes(S);
+  static constexpr i64 kSegments = kRecords + (S.stages + 1) * abi::tile_record_bytes(S);
+  static constexpr i64 kEnd = kSegments + abi::segment_table_bytes();
+  static_assert(kEnd <= abi::shared_bytes(S) && kSegments % 8 == 0 && kWeights % 128 == 0 &&
+                kScales % 128 == 0);
+};
+
+// A position in the ring: slot and phase. `index` of the record ring runs apart.
+template <Schedule S>
+struct RingPosition {
+  u32 slot = 0;
+  u32 phase = 0;
+
+  void advance() {
+    if (++slot == S.stages) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+template <Schedule S>
+class Ring {
+ public:
+  explicit Ring(char* shared)
+      : shared_(shared), base_(ptx::shared_address(shared)), barriers_(base_ + SharedMap<S>::kBarriers) {}
+
+  u32 stage(u32 slot) const { return base_ + slot * static_cast<u32>(SharedMap<S>::kStage); }
+  u32 full(u32 slot) const { return barriers_ + 8 * slot; }
+  u32 empty(u32 slot) const { return barriers_ + 8 * (S.stages + slot); }
+
+  TileRecord* record(u32 index) const {
+    return reinterpret_cast<TileRecord*>(shared_ + SharedMap<S>::kRecords +
+                                         index * abi::tile_record_bytes(S));
+  }
+  static i32* source_rows(TileRecord* record) { return reinterpret_cast<i32*>(record + 1); }
+  static i32* output_rows(TileRecord* record) { return source_rows(record) + S.tile_m; }
+
+  void initialise() const {
+    for (u32 slot = 0; slot < S.stages; ++slot) {
+      ptx::mbarrier_init(full(slot), 32 + 1);
+      ptx::mbarrier_init(empty(slot), abi::kConsumerWarps);
+    }
+    ptx::fence_mbarrier_init();
+  }
+
+  void wait_full(const RingPosition<S>& at) const {
+    while (!ptx::mbarrier_try_wait_parity(full(at.slot), at.phase)) {
+    }
+  }
+  // The first pass over the ring finds every slot empty: parity 1 of a fresh barrier is complete.
+  void wait_empty(const RingPosition<S>& at) const {
+    while (!ptx::mbarrier_try_wait_parity(empty(at.slot), at.phase ^ 1)) {
+    }
+  }
+  void release(const RingPosition<S>& at, u32 lane) const {
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive(empty(at.slot));
+  }
+
+ private:
+  char* shared_;
+  u32 base_;
+  u32 barriers_;
+};
+
+}  // namespace chord::device
