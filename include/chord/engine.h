@@ -74,6 +74,7 @@ class PreparedKernel {
 
   struct State;
   explicit PreparedKernel(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  friend class Engine;
   const State& state() const { return *state_; }
 
  private:

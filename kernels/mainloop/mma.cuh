@@ -1,7 +1,7 @@
 // The loop over K of a decode tile: acquire a stage, multiply, release it. A consumer warp owns
-// tile_n / 128 strips of 16 weight rows and all the tile's activation rows; weights are A, activations B.
-// The number of n8 steps is a template argument: chosen once per piece, never an `if` inside the loop
-// (318 against 205 us, measured).
+// tile_n / 128 strips of 16 weight rows and all the tile's activation rows; weights are A,
+// activations B. The number of n8 steps is a template argument: chosen once per piece, never an
+// `if` inside the loop (318 against 205 us, measured).
 #pragma once
 
 #include "chord/abi/problem.h"

@@ -1,5 +1,5 @@
-// Who multiplies and stores: eight warps, each with its own strips of the tile. They read the records of
-// the ring, and nothing of the routing.
+// Who multiplies and stores: eight warps, each with its own strips of the tile. They read the
+// records of the ring, and nothing of the routing.
 #pragma once
 
 #include "chord/abi/params.h"
@@ -34,7 +34,8 @@ class Consumer {
   }
 
  private:
-  // Code for 1, 2, 3, 4 and 8 steps; a tile of 5 to 7 runs as 8. Rows past its own are never stored.
+  // Code for 1, 2, 3, 4 and 8 steps; a tile of 5 to 7 runs as 8. Rows past its own are never
+  // stored.
   template <i32 Steps>
   void multiply(typename Mainloop::Accumulators& acc, const TileRecord& record, i32 steps) {
     constexpr i32 kNext = Steps < 4 ? Steps + 1 : 2 * Steps;
@@ -59,8 +60,8 @@ class Consumer {
     store(acc, record, steps);
   }
 
-  // A lane holds two tokens of one weight row; the transpose gives it two weight rows of one token, so
-  // that four lanes store 16 neighbouring bytes of an output row.
+  // A lane holds two tokens of one weight row; the transpose gives it two weight rows of one token,
+  // so that four lanes store 16 neighbouring bytes of an output row.
   void store(const typename Mainloop::Accumulators& acc, TileRecord* record, i32 steps) const {
     constexpr float kFactor = output_factor(S.dequantisation);
     const i32* output_rows = Ring<S>::output_rows(record);

@@ -1,8 +1,8 @@
-// The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all four
-// warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
+// The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all
+// four warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
 //
-// Registers move from the producer to the consumers (168 at launch; 40 and 232 after). The workspace may
-// be used by one launch at a time.
+// Registers move from the producer to the consumers (168 at launch; 40 and 232 after). The
+// workspace may be used by one launch at a time.
 #pragma once
 
 #include "kernels/moe_gemm/consumer.cuh"
@@ -57,7 +57,8 @@ inline void moe_gemm(const GemmParams& p) {
   if (warp >= abi::kConsumerWarps) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
     auto& table = *reinterpret_cast<SegmentTable*>(shared + SharedMap<S>::kSegments);
-    produce<S, P>(p, ring, table, scratch, static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
+    produce<S, P>(p, ring, table, scratch,
+                  static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
     Consumer<S, P>(p, ring, warp, lane).run();

@@ -1,6 +1,6 @@
-// Who loads: one warp walks the work list, writes a record per piece and fills the ring. Lane 0 issues
-// one tensor copy for the weights and one for the scales of a stage (evict-first: every byte is read
-// once); all lanes gather the activation rows by cp.async.
+// Who loads: one warp walks the work list, writes a record per piece and fills the ring. Lane 0
+// issues one tensor copy for the weights and one for the scales of a stage (evict-first: every byte
+// is read once); all lanes gather the activation rows by cp.async.
 #pragma once
 
 #include "kernels/ptx/copy.cuh"
@@ -69,8 +69,8 @@ class Producer {
             static_cast<i32>(abi::min_of(tiling.rows, table.rows[at.segment] - skipped))};
   }
 
-  // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory system
-  // costs microseconds.
+  // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory
+  // system costs microseconds.
   void prefetch(const SegmentTable& table, const Place& at) {
     const TileRows tile = rows_of_tile(table, at);
 #pragma unroll
@@ -91,7 +91,8 @@ class Producer {
     ring_.wait_empty(at_);
     write_record(record, tile, expert, column_tile, piece);
     if (has_next) prefetch(table, next);
-    const i32 atom_row = expert * (P.n / abi::kAtomRows) + column_tile * (S.tile_n / abi::kAtomRows);
+    const i32 atom_row =
+        expert * (P.n / abi::kAtomRows) + column_tile * (S.tile_n / abi::kAtomRows);
     const i32 steps_rows = static_cast<i32>(abi::round_up(tile.rows, 4));
     for (i32 stage = piece.k_begin; stage < piece.k_end; ++stage) {
       if (stage != piece.k_begin) ring_.wait_empty(at_);
@@ -107,8 +108,7 @@ class Producer {
       const i32 row = lane_ + 32 * i;
       if (row < S.tile_m) {
         RowPair pair;
-        if (row < tile.rows)
-          pair = row_of<P.routing>(p_, tile.first + row, entry_[i], expert);
+        if (row < tile.rows) pair = row_of<P.routing>(p_, tile.first + row, entry_[i], expert);
         Ring<S>::source_rows(record)[row] = pair.source;
         Ring<S>::output_rows(record)[row] = pair.output;
       }
@@ -141,7 +141,8 @@ class Producer {
       const i32 source = Ring<S>::source_rows(record)[row];
       if (source == kNoRow) continue;
       const char* from = static_cast<const char*>(p_.activations) +
-                         (static_cast<i64>(source) * P.k + slice * abi::kAtomDepth) * 2 + chunk * 16;
+                         (static_cast<i64>(source) * P.k + slice * abi::kAtomDepth) * 2 +
+                         chunk * 16;
 #pragma unroll
       for (i32 q = 0; q < S.slices_per_stage; ++q) {
         if (kSlices % S.slices_per_stage != 0 && slice + q >= kSlices) break;

@@ -1,6 +1,6 @@
 // Packed BF16 arithmetic. Every one rounds to nearest even and keeps subnormals (PTX ISA, "Half
-// Precision Floating Point Instructions": .bf16x2 without .ftz). A host compiler gets declarations only;
-// tests define them in software, so that dequantisation is proven without a GPU.
+// Precision Floating Point Instructions": .bf16x2 without .ftz). A host compiler gets declarations
+// only; tests define them in software, so that dequantisation is proven without a GPU.
 #pragma once
 
 #include "chord/abi/scalar.h"

@@ -1,4 +1,5 @@
-// Asynchronous copies from global to shared memory. PTX ISA, "Data Movement: cp.async, cp.async.bulk.tensor".
+// Asynchronous copies from global to shared memory. PTX ISA, "Data Movement: cp.async,
+// cp.async.bulk.tensor".
 #pragma once
 
 #include "chord/abi/params.h"
@@ -34,8 +35,8 @@ inline void cp_async_16(u32 destination, const void* source) {
                : "memory");
 }
 
-// Arrives on the barrier when every earlier cp.async of this thread has landed; the expected count of
-// the barrier already includes it.
+// Arrives on the barrier when every earlier cp.async of this thread has landed; the expected count
+// of the barrier already includes it.
 inline void cp_async_mbarrier_arrive_noinc(u32 barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
 }

@@ -1,6 +1,6 @@
-// Builds the segment table of one window of the routing, in shared memory, by the producer warpgroup
-// (128 threads). Kimi's layers have at most 385 segments, so one window is the rule; a routing with more
-// runs than the table holds is done window after window, each in whole tiles.
+// Builds the segment table of one window of the routing, in shared memory, by the producer
+// warpgroup (128 threads). Kimi's layers have at most 385 segments, so one window is the rule; a
+// routing with more runs than the table holds is done window after window, each in whole tiles.
 //
 // What it costs is latency of dependent global loads: one for counts; two or three for blocks (the
 // padded count, the experts, the last block of every run).
@@ -56,8 +56,7 @@ inline void collect_experts(const GemmParams& p, i64 begin, SegmentTable& table,
     const i32 expert = chunk + thread;
     const ExpertRows rows = expert < end ? rows_of_expert<Kind>(p, expert) : ExpertRows{};
     i32 found;
-    const i32 index =
-        count + exclusive_scan<i32>(rows.rows > 0 ? 1 : 0, found, scratch, thread);
+    const i32 index = count + exclusive_scan<i32>(rows.rows > 0 ? 1 : 0, found, scratch, thread);
     if (rows.rows > 0) {
       table.first[index] = rows.first;
       table.expert[index] = expert;
@@ -94,15 +93,15 @@ inline i32 rows_owned_in_block(const GemmParams& p, i64 position, i32 expert, i3
   return owned;
 }
 
-// One segment per run of neighbouring blocks of one expert; blocks whose expert is outside [0, E) are
-// nobody's. Blocks [begin, ...) until the table is full.
+// One segment per run of neighbouring blocks of one expert; blocks whose expert is outside [0, E)
+// are nobody's. Blocks [begin, ...) until the table is full.
 template <RoutingKind Kind>
 inline void collect_runs(const GemmParams& p, i64 begin, i32 block_m, SegmentTable& table,
                          PlanScratch& scratch, i32 thread) {
   const i32 block_rows = rows_of_block<Kind>(block_m);
   const i64 limit = positions<Kind>(p);
-  const i64 blocks = Kind == RoutingKind::indexed ? limit / block_rows
-                                                  : abi::ceil_div(limit, block_rows);
+  const i64 blocks =
+      Kind == RoutingKind::indexed ? limit / block_rows : abi::ceil_div(limit, block_rows);
   i32 count = 0;
   if (thread == 0) table.next = static_cast<i32>(blocks);
   plan_barrier();
@@ -145,8 +144,7 @@ inline void accumulate_costs(const WorkShape& shape, SegmentTable& table, PlanSc
     const i32 segment = chunk + thread;
     const i32 rows = segment < table.count ? table.rows[segment] : 0;
     i64 sum;
-    const i64 before =
-        exclusive_scan<i64>(shape.segment_cost(rows), sum, scratch, thread);
+    const i64 before = exclusive_scan<i64>(shape.segment_cost(rows), sum, scratch, thread);
     if (segment < table.count) table.cost_before[segment] = running + before;
     running += sum;
     most = rows > most ? rows : most;
@@ -192,8 +190,8 @@ inline bool has_more(const GemmParams& p, const SegmentTable& table) {
   if (!routes_by_blocks<P.routing>(p)) return table.next < p.experts;
   const i64 limit = positions<P.routing>(p);
   const i32 block_rows = rows_of_block<P.routing>(S.block_m);
-  return table.next <
-         (P.routing == RoutingKind::indexed ? limit / block_rows : abi::ceil_div(limit, block_rows));
+  return table.next < (P.routing == RoutingKind::indexed ? limit / block_rows
+                                                         : abi::ceil_div(limit, block_rows));
 }
 
 }  // namespace chord::device

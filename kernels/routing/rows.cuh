@@ -1,5 +1,6 @@
-// From a position of the routing to a row: where an activation comes from and where its output goes.
-// One set of functions per routing kind; plain functions of the parameters, so that g++ compiles them.
+// From a position of the routing to a row: where an activation comes from and where its output
+// goes. One set of functions per routing kind; plain functions of the parameters, so that g++
+// compiles them.
 #pragma once
 
 #include "chord/abi/params.h"

@@ -1,19 +1,19 @@
 // The one work list: which expert, which rows, which columns, which part of K, for which CTA.
 //
-// A segment is the rows of one expert that lie together. It is cut into tiles of at most tile_m rows
-// (all of a segment as wide as its widest), each tile covers tile_n output columns, and a tile is a row
-// of k_stages units. Units carry a cost (a tile of two n8 steps costs 1.14 of one step, measured), so
-// "an equal share" means equal time. Order: segment, column tile, row tile, k; an expert's weight tile is
-// read by neighbours in time.
+// A segment is the rows of one expert that lie together. It is cut into tiles of at most tile_m
+// rows (all of a segment as wide as its widest), each tile covers tile_n output columns, and a tile
+// is a row of k_stages units. Units carry a cost (a tile of two n8 steps costs 1.14 of one step,
+// measured), so "an equal share" means equal time. Order: segment, column tile, row tile, k; an
+// expert's weight tile is read by neighbours in time.
 //
-// Ranges cut the list into consecutive pieces of equal cost. Where a range begins inside a tile, its
-// first piece is stored as a partial and the range that holds the tile's start adds the partials of the
-// ranges after it, in order: fixed order, same bits every time. Range r is run by CTA ranges - 1 - r, so
-// that whoever waits, waits for a CTA of lower index; CTAs start in index order, so the one waited for
-// is running or done even when other kernels hold part of the GPU.
+// Ranges cut the list into consecutive pieces of equal cost. Where a range begins inside a tile,
+// its first piece is stored as a partial and the range that holds the tile's start adds the
+// partials of the ranges after it, in order: fixed order, same bits every time. Range r is run by
+// CTA ranges - 1 - r, so that whoever waits, waits for a CTA of lower index; CTAs start in index
+// order, so the one waited for is running or done even when other kernels hold part of the GPU.
 //
-// Pure functions of the table; g++ compiles them, and a test walks every range on the CPU and counts
-// each unit once.
+// Pure functions of the table; g++ compiles them, and a test walks every range on the CPU and
+// counts each unit once.
 #pragma once
 
 #include "chord/abi/problem.h"
@@ -168,7 +168,7 @@ class WorkList {
       if (2 * place.k >= shape_.k_stages) return next_tile(place);
       return {place.segment, place.tile, 0};
     }
-    if (place.k < kMinPiece) place.k = 0;
+    if (place.k < kMinPiece) return {place.segment, place.tile, 0};
     if (place.k > shape_.k_stages - kMinPiece) return next_tile(place);
     return place;
   }

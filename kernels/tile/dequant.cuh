@@ -1,16 +1,18 @@
 // From packed nibbles to the BF16 A fragment of mma, exactly.
 //
-// A BF16 pattern p in 0..255 is a subnormal or small normal of value p * 2^-133: linear. So a nibble at
-// bits 0-3 of a half word is code * 2^-133 and one at bits 4-7 is code * 2^-129, with no conversion at
-// all. Scales are stored as S0 = s * 2^119 for rows g and S1 = s * 2^115 for rows g + 8 (exact for
-// 2^-112 <= |s| < 2^9), and with C0 = S0 * -2^-130, C1 = S1 * -2^-126, which are both -8 * s * 2^-14,
+// A BF16 pattern p in 0..255 is a subnormal or small normal of value p * 2^-133: linear. So a
+// nibble at bits 0-3 of a half word is code * 2^-133 and one at bits 4-7 is code * 2^-129, with no
+// conversion at all. Scales are stored as S0 = s * 2^119 for rows g and S1 = s * 2^115 for rows g +
+// 8 (exact for 2^-112 <= |s| < 2^9), and with C0 = S0 * -2^-130, C1 = S1 * -2^-126, which are both
+// -8 * s * 2^-14,
 //   fma(w & 0x000F000F, S0, C0) = RN((code - 8) * s) * 2^-14
 // in one rounding: the rows g from bits 0-3, the rows g + 8 from bits 4-7 with S1, C1. Outputs are
-// multiplied by 2^14 once. 9 instructions per 8 weights; the usual carrier-subtract-multiply takes 15.
+// multiplied by 2^14 once. 9 instructions per 8 weights; the usual carrier-subtract-multiply
+// takes 15.
 //
-// The other two forms put the code on the carrier 0x4300 (128 + code), subtract 136, and either multiply
-// by the scale in BF16 (ordinary: bit for bit the same weights) or leave (code - 8) and scale FP32
-// accumulators (accumulator). Both first undo the storage factor, exactly.
+// The other two forms put the code on the carrier 0x4300 (128 + code), subtract 136, and either
+// multiply by the scale in BF16 (ordinary: bit for bit the same weights) or leave (code - 8) and
+// scale FP32 accumulators (accumulator). Both first undo the storage factor, exactly.
 //
 // Plain functions of their arguments: g++ compiles them too, and a test proves all 16 codes, every
 // position and every packable scale.
@@ -38,8 +40,8 @@ constexpr float output_factor(Dequantisation form) {
   return form == Dequantisation::fused ? 16384.0f : 1.0f;
 }
 
-// The scales of one lane for one strip of one k64 slice, ready for use: for rows g and g + 8, groups 0
-// (low half) and 1 (high half).
+// The scales of one lane for one strip of one k64 slice, ready for use: for rows g and g + 8,
+// groups 0 (low half) and 1 (high half).
 struct StripScales {
   u32 low;   // rows g
   u32 high;  // rows g + 8

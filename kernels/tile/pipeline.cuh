@@ -1,21 +1,22 @@
 // The ring between the producer and the consumers, and the records that travel with it.
 //
-// One ring of stages runs through all tiles without draining. A stage is full when the tensor copies of
-// its weights and scales have landed (transaction bytes) and every producer lane's cp.async of
-// activations has (32 noinc arrivals); it is empty when all consumer warps have arrived. The producer
-// alone walks the work list: for every piece it writes a TileRecord, and consumers learn everything they
-// need from there, so no routing is read while they multiply.
+// One ring of stages runs through all tiles without draining. A stage is full when the tensor
+// copies of its weights and scales have landed (transaction bytes) and every producer lane's
+// cp.async of activations has (32 noinc arrivals); it is empty when all consumer warps have
+// arrived. The producer alone walks the work list: for every piece it writes a TileRecord, and
+// consumers learn everything they need from there, so no routing is read while they multiply.
 //
-// Records live in a ring of stages + 1. Record i is written after the producer has seen the first stage
-// of piece i empty. That stage's slot was last used by a stage of piece i - stages or later (every piece
-// has at least one stage), and consumers released it only after they had left the epilogue of the piece
-// before. So the record overwritten, i - (stages + 1), has no reader left. It is visible because the
-// writing lanes meet in __syncwarp before lane 0's arrive (release), which consumers acquire.
+// Records live in a ring of stages + 1. Record i is written after the producer has seen the first
+// stage of piece i empty. That stage's slot was last used by a stage of piece i - stages or later
+// (every piece has at least one stage), and consumers released it only after they had left the
+// epilogue of the piece before. So the record overwritten, i - (stages + 1), has no reader left. It
+// is visible because the writing lanes meet in __syncwarp before lane 0's arrive (release), which
+// consumers acquire.
 #pragma once
 
 #include "chord/abi/schedule.h"
-#include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace chord::device {
 
@@ -26,13 +27,13 @@ using abi::u32;
 
 // Header of a record; tile_m source rows and tile_m output rows follow it in shared memory.
 struct TileRecord {
-  i32 stages;         // of this piece; 0 ends the work
-  i32 first_stage;    // its first unit along K
-  i32 steps;          // n8 steps that hold rows
-  i32 first_column;   // n of the tile
-  i32 is_head;        // begins inside the tile: store a partial
-  i32 contributors;   // ranges whose partials complete this piece
-  i32 range;          // of this CTA
+  i32 stages;        // of this piece; 0 ends the work
+  i32 first_stage;   // its first unit along K
+  i32 steps;         // n8 steps that hold rows
+  i32 first_column;  // n of the tile
+  i32 is_head;       // begins inside the tile: store a partial
+  i32 contributors;  // ranges whose partials complete this piece
+  i32 range;         // of this CTA
   i32 reserved[9];
 };
 static_assert(sizeof(TileRecord) == 64);
@@ -69,7 +70,9 @@ template <Schedule S>
 class Ring {
  public:
   explicit Ring(char* shared)
-      : shared_(shared), base_(ptx::shared_address(shared)), barriers_(base_ + SharedMap<S>::kBarriers) {}
+      : shared_(shared),
+        base_(ptx::shared_address(shared)),
+        barriers_(base_ + SharedMap<S>::kBarriers) {}
 
   u32 stage(u32 slot) const { return base_ + slot * static_cast<u32>(SharedMap<S>::kStage); }
   u32 full(u32 slot) const { return barriers_ + 8 * slot; }

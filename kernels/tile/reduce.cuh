@@ -1,10 +1,11 @@
-// Split tiles: a head piece leaves its FP32 sums in the workspace and raises a flag; the owner of the
-// tile's start adds them in range order. One slot per range, one flag per consumer warp, so that warps
-// meet only their own twin. Flags are zero again after every launch; partials are scratch.
+// Split tiles: a head piece leaves its FP32 sums in the workspace and raises a flag; the owner of
+// the tile's start adds them in range order. One slot per range, one flag per consumer warp, so
+// that warps meet only their own twin. Flags are zero again after every launch; partials are
+// scratch.
 #pragma once
 
-#include "kernels/ptx/memory.cuh"
 #include "chord/abi/schedule.h"
+#include "kernels/ptx/memory.cuh"
 
 namespace chord::device {
 

@@ -1,0 +1,31 @@
+// The field lists of the structs that shape code. Source text, cache key, JSON and overrides all
+// walk these lists, so a new field is one line here and can not be forgotten in one of them.
+//
+//   for_each_field(schedule, [](const char* field, auto value) { ... });
+#pragma once
+
+#include "chord/abi/problem.h"
+#include "chord/abi/schedule.h"
+
+namespace chord {
+
+template <class Visitor>
+void for_each_field(const abi::Schedule& s, Visitor&& visit) {
+  visit("mainloop", s.mainloop);
+  visit("block_m", s.block_m);
+  visit("tile_m", s.tile_m);
+  visit("tile_n", s.tile_n);
+  visit("slices_per_stage", s.slices_per_stage);
+  visit("stages", s.stages);
+  visit("dequantisation", s.dequantisation);
+  visit("split", s.split);
+}
+
+template <class Visitor>
+void for_each_field(const abi::Problem& p, Visitor&& visit) {
+  visit("n", p.n);
+  visit("k", p.k);
+  visit("routing", p.routing);
+}
+
+}  // namespace chord
