@@ -76,39 +76,60 @@ struct MmaMainloop {
     multiply_group<Steps, 1>(acc, weights, scales, activations, lane);
   }
 
-  // One scale group: two k16 steps.
+  // One scale group: two k16 steps. Whichever operand takes fewer registers is held while the other
+  // passes by: activations for narrow tiles, dequantised weights for wide ones.
   template <i32 Steps, i32 Group>
   static void multiply_group(Accumulators& acc, const StripWeights (&weights)[kStrips],
                              const StripScales (&scales)[kStrips], u32 activations, i32 lane) {
-    u32 b[Steps][4];
+    const u32 first = activations + swizzled_offset(lane & 7, Group * 4 + (lane >> 3));
+    if constexpr (Steps <= 2 * kStrips) {
+      u32 b[Steps][4];
 #pragma unroll
-    for (i32 n = 0; n < Steps; ++n)
-      ptx::ldmatrix_x4(b[n], activations + n * 8 * kActivationRowBytes +
-                                 swizzled_offset(lane & 7, Group * 4 + (lane >> 3)));
+      for (i32 n = 0; n < Steps; ++n) ptx::ldmatrix_x4(b[n], first + n * 8 * kActivationRowBytes);
 #pragma unroll
-    for (i32 s = 0; s < kStrips; ++s) {
-      const u32 first = Group == 0 ? weights[s].codes.x : weights[s].codes.z;
-      const u32 second = Group == 0 ? weights[s].codes.y : weights[s].codes.w;
-      u32 a[2][4];
-      dequantise<kForm, Group>(a[0], first, scales[s]);
-      dequantise<kForm, Group>(a[1], second, scales[s]);
+      for (i32 s = 0; s < kStrips; ++s) {
+        u32 a[2][4];
+        dequantise_strip<Group>(a, weights[s], scales[s]);
+#pragma unroll
+        for (i32 n = 0; n < Steps; ++n) multiply_tile<Group>(acc[s][n], a, b[n], scales[s]);
+      }
+    } else {
+      u32 a[kStrips][2][4];
+#pragma unroll
+      for (i32 s = 0; s < kStrips; ++s) dequantise_strip<Group>(a[s], weights[s], scales[s]);
 #pragma unroll
       for (i32 n = 0; n < Steps; ++n) {
-        if constexpr (kForm == Dequantisation::accumulator) {
-          float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-          ptx::mma_m16n8k16_bf16(fresh, a[0], b[n][0], b[n][1]);
-          ptx::mma_m16n8k16_bf16(fresh, a[1], b[n][2], b[n][3]);
-          const float low = group_scale<Group>(scales[s].low);
-          const float high = group_scale<Group>(scales[s].high);
-          acc[s][n][0] += fresh[0] * low;
-          acc[s][n][1] += fresh[1] * low;
-          acc[s][n][2] += fresh[2] * high;
-          acc[s][n][3] += fresh[3] * high;
-        } else {
-          ptx::mma_m16n8k16_bf16(acc[s][n], a[0], b[n][0], b[n][1]);
-          ptx::mma_m16n8k16_bf16(acc[s][n], a[1], b[n][2], b[n][3]);
-        }
+        u32 b[4];
+        ptx::ldmatrix_x4(b, first + n * 8 * kActivationRowBytes);
+#pragma unroll
+        for (i32 s = 0; s < kStrips; ++s) multiply_tile<Group>(acc[s][n], a[s], b, scales[s]);
       }
+    }
+  }
+
+  template <i32 Group>
+  static void dequantise_strip(u32 (&a)[2][4], const StripWeights& weights,
+                               const StripScales& scales) {
+    dequantise<kForm, Group>(a[0], Group == 0 ? weights.codes.x : weights.codes.z, scales);
+    dequantise<kForm, Group>(a[1], Group == 0 ? weights.codes.y : weights.codes.w, scales);
+  }
+
+  template <i32 Group>
+  static void multiply_tile(float (&acc)[4], const u32 (&a)[2][4], const u32 (&b)[4],
+                            const StripScales& scales) {
+    if constexpr (kForm == Dequantisation::accumulator) {
+      float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      ptx::mma_m16n8k16_bf16(fresh, a[0], b[0], b[1]);
+      ptx::mma_m16n8k16_bf16(fresh, a[1], b[2], b[3]);
+      const float low = group_scale<Group>(scales.low);
+      const float high = group_scale<Group>(scales.high);
+      acc[0] += fresh[0] * low;
+      acc[1] += fresh[1] * low;
+      acc[2] += fresh[2] * high;
+      acc[3] += fresh[3] * high;
+    } else {
+      ptx::mma_m16n8k16_bf16(acc, a[0], b[0], b[1]);
+      ptx::mma_m16n8k16_bf16(acc, a[1], b[2], b[3]);
     }
   }
 };

@@ -1,7 +1,7 @@
 // The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all
 // four warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
 //
-// Registers move from the producer to the consumers (168 at launch; 40 and 232 after). The
+// Registers move from the producer to the consumers (168 at launch; 88 and 208 after, so that the
 // workspace may be used by one launch at a time.
 #pragma once
 
