@@ -4,7 +4,6 @@
 // `if` inside the loop (318 against 205 us, measured).
 #pragma once
 
-#include "chord/abi/problem.h"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/tile/dequant.cuh"
 #include "kernels/tile/pipeline.cuh"
@@ -12,11 +11,10 @@
 
 namespace chord::device {
 
-template <Schedule S, abi::Problem P>
+template <Schedule S>
 struct MmaMainloop {
   static constexpr i32 kStrips = S.tile_n / (16 * abi::kConsumerWarps);
   static constexpr i32 kSteps = S.tile_m / 8;
-  static constexpr i32 kSlices = P.k / abi::kAtomDepth;
   static constexpr Dequantisation kForm = S.dequantisation;
 
   using Accumulators = float[kStrips][kSteps][4];
@@ -30,18 +28,15 @@ struct MmaMainloop {
         for (i32 i = 0; i < 4; ++i) acc[s][n][i] = 0.0f;
   }
 
-  // `stages` stages from first_stage on; Steps n8 steps hold rows.
+  // The next `stages` stages of the ring; Steps n8 steps hold rows.
   template <i32 Steps>
-  static void run(Accumulators& acc, const Ring<S>& ring, RingPosition<S>& at, i32 first_stage,
-                  i32 stages, i32 warp, i32 lane) {
-    for (i32 stage = first_stage; stage < first_stage + stages; ++stage) {
+  static void run(Accumulators& acc, const Ring<S>& ring, RingPosition<S>& at, i32 stages, i32 warp,
+                  i32 lane) {
+    for (i32 stage = 0; stage < stages; ++stage) {
       ring.wait_full(at);
       const u32 base = ring.stage(at.slot);
 #pragma unroll
-      for (i32 q = 0; q < S.slices_per_stage; ++q) {
-        if (kSlices % S.slices_per_stage != 0 && stage * S.slices_per_stage + q >= kSlices) break;
-        multiply_slice<Steps>(acc, base, q, warp, lane);
-      }
+      for (i32 q = 0; q < S.slices_per_stage; ++q) multiply_slice<Steps>(acc, base, q, warp, lane);
       ring.release(at, lane);
       at.advance();
     }

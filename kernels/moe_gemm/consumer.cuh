@@ -12,7 +12,7 @@ namespace chord::device {
 
 template <Schedule S, abi::Problem P>
 class Consumer {
-  using Mainloop = MmaMainloop<S, P>;
+  using Mainloop = MmaMainloop<S>;
   static constexpr i32 kStrips = Mainloop::kStrips;
   static constexpr i32 kSteps = Mainloop::kSteps;
 
@@ -40,11 +40,9 @@ class Consumer {
   void multiply(typename Mainloop::Accumulators& acc, const TileRecord& record, i32 steps) {
     constexpr i32 kNext = Steps < 4 ? Steps + 1 : 2 * Steps;
     if constexpr (Steps >= kSteps) {
-      Mainloop::template run<kSteps>(acc, ring_, at_, record.first_stage, record.stages, warp_,
-                                     lane_);
+      Mainloop::template run<kSteps>(acc, ring_, at_, record.stages, warp_, lane_);
     } else if (steps <= Steps) {
-      Mainloop::template run<Steps>(acc, ring_, at_, record.first_stage, record.stages, warp_,
-                                    lane_);
+      Mainloop::template run<Steps>(acc, ring_, at_, record.stages, warp_, lane_);
     } else {
       multiply<kNext>(acc, record, steps);
     }

@@ -1,6 +1,9 @@
 // Who loads: one warp walks the work list, writes a record per piece and fills the ring. Lane 0
 // issues one tensor copy for the weights and one for the scales of a stage (evict-first: every byte
 // is read once); all lanes gather the activation rows by cp.async.
+//
+// Slices of a stage that lie past K hold zeros in all three operands (tensor copies fill with zero
+// what is out of bounds), so consumers multiply every stage alike.
 #pragma once
 
 #include "kernels/ptx/copy.cuh"
@@ -115,7 +118,6 @@ class Producer {
     }
     if (lane_ == 0) {
       record->stages = piece.k_end - piece.k_begin;
-      record->first_stage = piece.k_begin;
       record->steps = static_cast<i32>(abi::ceil_div(tile.rows, 8));
       record->first_column = column_tile * S.tile_n;
       record->is_head = piece.k_begin > 0;
@@ -145,9 +147,11 @@ class Producer {
                          chunk * 16;
 #pragma unroll
       for (i32 q = 0; q < S.slices_per_stage; ++q) {
-        if (kSlices % S.slices_per_stage != 0 && slice + q >= kSlices) break;
-        ptx::cp_async_16(base + q * S.tile_m * kActivationRowBytes + swizzled_offset(row, chunk),
-                         from + q * kActivationRowBytes);
+        const u32 to = base + q * S.tile_m * kActivationRowBytes + swizzled_offset(row, chunk);
+        if (kSlices % S.slices_per_stage == 0 || slice + q < kSlices)
+          ptx::cp_async_16(to, from + q * kActivationRowBytes);
+        else
+          ptx::cp_async_16_zero(to, from);
       }
     }
     ptx::cp_async_mbarrier_arrive_noinc(full);

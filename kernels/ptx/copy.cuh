@@ -35,6 +35,12 @@ inline void cp_async_16(u32 destination, const void* source) {
                : "memory");
 }
 
+// Writes 16 zero bytes; `source` is not read.
+inline void cp_async_16_zero(u32 destination, const void* source) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 0;" ::"r"(destination), "l"(source)
+               : "memory");
+}
+
 // Arrives on the barrier when every earlier cp.async of this thread has landed; the expected count
 // of the barrier already includes it.
 inline void cp_async_mbarrier_arrive_noinc(u32 barrier) {

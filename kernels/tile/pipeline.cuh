@@ -28,13 +28,12 @@ using abi::u32;
 // Header of a record; tile_m source rows and tile_m output rows follow it in shared memory.
 struct TileRecord {
   i32 stages;        // of this piece; 0 ends the work
-  i32 first_stage;   // its first unit along K
   i32 steps;         // n8 steps that hold rows
   i32 first_column;  // n of the tile
   i32 is_head;       // begins inside the tile: store a partial
   i32 contributors;  // ranges whose partials complete this piece
   i32 range;         // of this CTA
-  i32 reserved[9];
+  i32 reserved[10];
 };
 static_assert(sizeof(TileRecord) == 64);
 

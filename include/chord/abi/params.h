@@ -69,8 +69,8 @@ constexpr u64 pack_status(i64 scale_index, u16 bits) {
 constexpr i64 pack_status_index(u64 status) { return static_cast<i64>(status >> 16); }
 constexpr u16 pack_status_bits(u64 status) { return static_cast<u16>(status & 0xffff); }
 
-// A code above 15 (codes_i32, codes_u8): the top bit, the index (expert * N + row) * K + k, the code
-// below, saturated. Any refused scale is smaller and so wins.
+// A code above 15 (codes_i32, codes_u8): the top bit, the index (expert * N + row) * K + k, the
+// code below, saturated. Any refused scale is smaller and so wins.
 constexpr u64 kPackStatusCode = 1ull << 63;
 constexpr u64 pack_code_status(i64 code_index, u32 code) {
   return kPackStatusCode | (static_cast<u64>(code_index) << 16) | (code < 0xffff ? code : 0xffff);

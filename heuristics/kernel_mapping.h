@@ -1,0 +1,30 @@
+// From any published schedule to kernel fields that run, and what of the schedule they do not
+// honour. Pure; total: the only errors are pinned kernel fields that can not run.
+#pragma once
+
+#include <vector>
+
+#include "chord/overrides.h"
+#include "chord/schedule.h"
+#include "chord/status.h"
+
+namespace chord::heuristics {
+
+struct KernelMapping {
+  KernelSchedule kernel;
+  std::vector<Unhonoured> unhonoured;
+};
+
+// Keeps block_m; tile, stages and the rest follow from it and from the shape unless pinned.
+Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
+                                     const PublishedSchedule& schedule, const Overrides& pins);
+
+// Every published field that differs from what the kernel does, with both values and the reason.
+std::vector<Unhonoured> unhonoured_fields(const GemmDescriptor& descriptor,
+                                          const PublishedSchedule& schedule,
+                                          const KernelSchedule& kernel);
+
+Result<KernelMapping> map_to_kernel(const GemmDescriptor& descriptor,
+                                    const PublishedSchedule& schedule, const Overrides& overrides);
+
+}  // namespace chord::heuristics

@@ -1,0 +1,294 @@
+// The text form of explanations and tables.
+#include "src/explain_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "src/explain_model.h"
+
+namespace chord {
+namespace {
+
+constexpr std::size_t kTextWidth = 100;
+
+// One line of the table: a label and a cell per projection. No cells: a heading.
+struct Line {
+  std::string label;
+  std::vector<std::string> cells;
+};
+
+struct Column {
+  std::string title;
+  const Explanation* explanation = nullptr;
+};
+
+template <class CellOf>
+Line line_of(std::string label, const std::vector<Column>& columns, CellOf cell_of) {
+  Line line{"  " + std::move(label), {}};
+  for (const Column& column : columns) line.cells.push_back(cell_of(*column.explanation));
+  return line;
+}
+
+template <class Value>
+std::string text_or_dash(const std::optional<Value>& value) {
+  return value ? fmt::format("{}", *value) : "-";
+}
+
+std::string yes_or_no(const std::optional<bool>& value) {
+  return value ? (*value ? "yes" : "no") : "-";
+}
+
+std::string micros(double us) { return fmt::format("{:.1f} us", us); }
+
+std::string with_thousands(std::int64_t value) {
+  const std::string digits = fmt::format("{}", value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const std::size_t left = digits.size() - i;
+    if (i > 0 && left % 3 == 0 && digits[i - 1] != '-') text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string render(const std::vector<Line>& lines) {
+  std::size_t label_width = 0;
+  std::size_t cell_width = 0;
+  for (const Line& line : lines) {
+    label_width = std::max(label_width, line.label.size());
+    for (const std::string& cell : line.cells) cell_width = std::max(cell_width, cell.size());
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    if (line.cells.empty()) {
+      text += line.label + "\n";
+      continue;
+    }
+    text += fmt::format("{:<{}}", line.label, label_width);
+    for (const std::string& cell : line.cells) text += fmt::format("  {:>{}}", cell, cell_width);
+    text += "\n";
+  }
+  return text;
+}
+
+// Breaks at spaces; following lines are indented below the first one's text.
+std::string wrapped(const std::string& head, const std::string& text, std::size_t indent) {
+  std::string all = head;
+  std::size_t used = head.size();
+  std::size_t at = 0;
+  bool first = true;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (!first && used + 1 + (end - at) > kTextWidth) {
+      all.append("\n").append(indent, ' ');
+      used = indent;
+    } else if (!first) {
+      all += " ";
+      ++used;
+    }
+    all += text.substr(at, end - at);
+    used += end - at;
+    at = end + 1;
+    first = false;
+  }
+  return all + "\n";
+}
+
+std::string size_of(const GemmDescriptor& d) {
+  if (d.family == Family::grouped_masked)
+    return fmt::format("expected_m {}, max_m {}", with_thousands(d.expected_m),
+                       with_thousands(d.max_m));
+  return fmt::format("{} {}", with_thousands(d.rows),
+                     d.family == Family::indexed ? "routed rows" : "rows");
+}
+
+std::string heading(const GemmDescriptor& d, const std::string& subject) {
+  return fmt::format("{}: {}, {} on {} experts, {} with {} SMs\n\n", subject, name(d.family),
+                     size_of(d), d.experts, name(d.arch), d.num_sms);
+}
+
+void add_published(std::vector<Line>& lines, const std::vector<Column>& columns) {
+  const auto add = [&](const char* label, auto cell_of) {
+    const auto of_schedule = [&](const Explanation& e) { return cell_of(e.decision.schedule); };
+    lines.push_back(line_of(label, columns, of_schedule));
+  };
+  using S = const PublishedSchedule&;
+  lines.push_back({"published schedule", {}});
+  add("block_m x block_n x block_k",
+      [](S s) { return fmt::format("{} x {} x {}", s.block_m, s.block_n, s.block_k); });
+  add("num_stages", [](S s) { return fmt::format("{}", s.num_stages); });
+  if (columns.front().explanation->decision.descriptor.family == Family::indexed) {
+    add("ctas_per_sm", [](S s) { return text_or_dash(s.ctas_per_sm); });
+    add("swap_ab", [](S s) { return yes_or_no(s.swap_ab); });
+    add("stream_k", [](S s) { return yes_or_no(s.stream_k); });
+  } else {
+    add("cluster_m x cluster_n", [](S s) {
+      return fmt::format("{} x {}", text_or_dash(s.cluster_m), text_or_dash(s.cluster_n));
+    });
+    add("smem_bytes", [](S s) { return s.smem_bytes ? with_thousands(*s.smem_bytes) : "-"; });
+  }
+}
+
+void add_kernel(std::vector<Line>& lines, const std::vector<Column>& columns) {
+  const auto add = [&](const char* label, auto cell_of) {
+    lines.push_back(line_of(label, columns, cell_of));
+  };
+  using E = const Explanation&;
+  lines.push_back({"kernel that runs", {}});
+  add("mainloop", [](E e) { return std::string(name(e.decision.kernel.mainloop)); });
+  add("block_m", [](E e) { return fmt::format("{}", e.decision.kernel.block_m); });
+  add("tile_m x tile_n", [](E e) {
+    return fmt::format("{} x {}", e.decision.kernel.tile_m, e.decision.kernel.tile_n);
+  });
+  add("stages x k64 slices", [](E e) {
+    return fmt::format("{} x {}", e.decision.kernel.stages, e.decision.kernel.slices_per_stage);
+  });
+  add("dequantisation", [](E e) { return std::string(name(e.decision.kernel.dequantisation)); });
+  add("split", [](E e) { return std::string(name(e.decision.kernel.split)); });
+  add("shared bytes", [](E e) { return with_thousands(e.shared_bytes); });
+  add("threads", [](E e) { return fmt::format("{}", e.threads); });
+  add("registers",
+      [](E e) { return e.facts ? fmt::format("{}", e.facts->registers) : "not compiled"; });
+  add("local bytes (spills)",
+      [](E e) { return e.facts ? fmt::format("{}", e.facts->local_bytes) : "not compiled"; });
+}
+
+void add_identity(std::vector<Line>& lines, const std::vector<Column>& columns) {
+  using E = const Explanation&;
+  lines.push_back({"cubin", {}});
+  lines.push_back(line_of("key", columns, [](E e) { return e.key ? *e.key : "not known"; }));
+  lines.push_back(
+      line_of("in the cache", columns, [](E e) { return std::string(e.cached ? "yes" : "no"); }));
+}
+
+void add_floors(std::vector<Line>& lines, const std::vector<Column>& columns) {
+  const auto add = [&](const char* label, auto cell_of) {
+    lines.push_back(line_of(label, columns, cell_of));
+  };
+  using E = const Explanation&;
+  lines.push_back({"these rows, spread evenly (a model, not a measurement)", {}});
+  add("experts reached",
+      [](E e) { return fmt::format("{} of {}", e.active_experts, e.decision.descriptor.experts); });
+  add("rows padded to tiles of 8", [](E e) { return with_thousands(e.padded_rows); });
+  add("padding waste", [](E e) { return fmt::format("{:.0f} %", 100 * e.padding_waste); });
+  add("memory floor", [](E e) { return micros(e.memory_floor_us); });
+  add("tensor floor", [](E e) { return micros(e.tensor_floor_us); });
+  add("predicted", [](E e) { return micros(e.predicted_us); });
+}
+
+std::string facts_table(const std::vector<Column>& columns) {
+  std::vector<Line> lines;
+  if (columns.size() > 1) {
+    Line titles{"", {}};
+    for (const Column& column : columns) titles.cells.push_back(column.title);
+    lines.push_back(titles);
+  }
+  lines.push_back(line_of("N x K", columns, [](const Explanation& e) {
+    return fmt::format("{} x {}", e.decision.descriptor.n, e.decision.descriptor.k);
+  }));
+  if (columns.front().explanation->decision.descriptor.family == Family::indexed)
+    lines.push_back(line_of("profile", columns, [](const Explanation& e) {
+      const std::string& profile = e.decision.descriptor.profile;
+      return profile.empty() ? "none" : profile;
+    }));
+  lines.push_back(line_of("decided by", columns, [](const Explanation& e) {
+    return std::string(name(e.decision.origin));
+  }));
+  add_published(lines, columns);
+  add_kernel(lines, columns);
+  add_identity(lines, columns);
+  add_floors(lines, columns);
+  return render(lines);
+}
+
+std::string ceilings_note(Architecture arch) {
+  const Ceilings c = ceilings_of(arch);
+  return fmt::format("  floors at {} TB/s read and {:.0f} TFLOP/s BF16 ({}); launch {} us\n",
+                     c.read_tb_per_s, c.bf16_tflop_per_s, c.source, c.launch_us);
+}
+
+std::string reasons_section(const std::vector<Column>& columns) {
+  std::string text = "\nwhy\n";
+  for (const Column& column : columns) {
+    const Decision& decision = column.explanation->decision;
+    for (const Reason& reason : decision.reasons)
+      text += wrapped(fmt::format("  {:<8}", column.title),
+                      fmt::format("{}: {}", reason.rule, reason.text), 10);
+    for (const Rejected& one : decision.rejected)
+      text += wrapped(fmt::format("  {:<8}", column.title),
+                      fmt::format("not {}: {}", one.candidate, one.reason), 10);
+  }
+  return text;
+}
+
+std::string unhonoured_section(const std::vector<Column>& columns) {
+  std::string text;
+  for (const Column& column : columns)
+    for (const Unhonoured& one : column.explanation->decision.unhonoured)
+      text += wrapped(fmt::format("  {:<8}", column.title),
+                      fmt::format("{}: published {}, kernel {}: {}", one.field, one.published,
+                                  one.kernel, one.reason),
+                      10);
+  if (text.empty()) return "\nevery published field is honoured by the kernel\n";
+  return "\npublished fields that the kernel does not honour\n" + text;
+}
+
+std::string missing_key_section(const std::vector<Column>& columns) {
+  std::string text;
+  for (const Column& column : columns)
+    if (!column.explanation->key)
+      text += wrapped(fmt::format("  {:<8}", column.title), column.explanation->key_missing, 10);
+  return text.empty() ? "" : "\nkey not known\n" + text;
+}
+
+std::string all_sections(const std::vector<Column>& columns) {
+  const GemmDescriptor& d = columns.front().explanation->decision.descriptor;
+  return facts_table(columns) + ceilings_note(d.arch) + reasons_section(columns) +
+         unhonoured_section(columns) + missing_key_section(columns);
+}
+
+}  // namespace
+
+std::string to_text(const Explanation& explanation) {
+  const GemmDescriptor& d = explanation.decision.descriptor;
+  return heading(d, fmt::format("N {} x K {}", d.n, d.k)) + all_sections({{"gemm", &explanation}});
+}
+
+std::string to_text(const LayerExplanation& layer) {
+  const std::string subject = fmt::format("MoE layer, block_m {} for both", layer.block_m);
+  return heading(layer.gate_up.decision.descriptor, subject) +
+         all_sections({{"gate_up", &layer.gate_up}, {"down", &layer.down}});
+}
+
+std::string to_text(const ScheduleTable& table) {
+  const GemmDescriptor& d = table.descriptor;
+  const bool indexed = d.family == Family::indexed;
+  std::string text =
+      fmt::format("N {} x K {}: {}, {} experts, {} with {} SMs{}\n\n", d.n, d.k, name(d.family),
+                  d.experts, name(d.arch), d.num_sms, indexed ? ", profile " + d.profile : "");
+  text += fmt::format("{:>26}  {:>15}  {:>6}  {:>7}  {:>24}  {}\n",
+                      d.family == Family::grouped_masked ? "expected_m" : "rows", "published MxNxK",
+                      "stages", indexed ? "CTAs/SM" : "cluster", "kernel", "decided by");
+  for (const TableRow& row : table.rows) {
+    const PublishedSchedule& s = row.schedule;
+    const std::string placement =
+        indexed ? text_or_dash(s.ctas_per_sm)
+                : fmt::format("{}x{}", text_or_dash(s.cluster_m), text_or_dash(s.cluster_n));
+    text += fmt::format(
+        "{:>26}  {:>15}  {:>6}  {:>7}  {:>24}  {}\n",
+        fmt::format("{} - {}", with_thousands(row.min_rows + 1), with_thousands(row.max_rows)),
+        fmt::format("{}x{}x{}", s.block_m, s.block_n, s.block_k), s.num_stages, placement,
+        fmt::format("{} {}x{}, {} stages", name(row.kernel.mainloop), row.kernel.tile_m,
+                    row.kernel.tile_n, row.kernel.stages),
+        name(row.origin));
+  }
+  return text;
+}
+
+std::string to_text(const LayerTable& table) {
+  return "gate_up  " + to_text(table.gate_up) + "\ndown  " + to_text(table.down);
+}
+
+}  // namespace chord

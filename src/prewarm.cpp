@@ -1,0 +1,175 @@
+#include "src/prewarm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "cache/key.h"
+#include "heuristics/deployment.h"
+
+namespace chord {
+namespace {
+
+// One NVRTC compile of a kernel with a wide tile takes about 250 MB (measured, peak of a process);
+// twice that keeps a small build machine out of swap.
+constexpr std::int64_t kBytesPerCompile = std::int64_t{512} << 20;
+
+int jobs_for(int asked) {
+  if (asked > 0) return asked;
+  const int cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::int64_t free_bytes =
+      static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return static_cast<int>(
+      std::clamp<std::int64_t>(free_bytes / kBytesPerCompile, 1, std::int64_t{cores}));
+}
+
+std::string label_of(const Deployment& deployment) {
+  std::string text = fmt::format("{} {}{}", deployment.model.model, name(deployment.shard.axis),
+                                 deployment.shard.ways);
+  for (const Role role : deployment.roles) text += fmt::format(" {}", name(role));
+  for (const Family family : deployment.families) text += fmt::format(" {}", name(family));
+  for (const Architecture arch : deployment.archs) text += fmt::format(" {}", name(arch));
+  return text;
+}
+
+// One run over the recipes; several threads take the next one in turn.
+class Run {
+ public:
+  Run(const std::vector<cubin::Recipe>& recipes, const PrewarmOptions& options,
+      cubin::CubinStore& store)
+      : recipes_(recipes), options_(options), store_(store), entries_(recipes.size()) {
+    report_.keys = static_cast<std::int64_t>(recipes.size());
+  }
+
+  void work(int jobs) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < jobs; ++i) threads.emplace_back([this] { take_all(); });
+    take_all();
+    threads.clear();
+    report_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::sort(report_.missing.begin(), report_.missing.end(),
+              [](const PrewarmMissing& a, const PrewarmMissing& b) { return a.label < b.label; });
+  }
+
+  PrewarmReport& report() { return report_; }
+  const std::vector<cubin::EntryPointer>& entries() const { return entries_; }
+
+ private:
+  void take_all() {
+    for (std::size_t i = next_++; i < recipes_.size(); i = next_++) take(i);
+  }
+
+  void take(std::size_t index) {
+    const cubin::Recipe& recipe = recipes_[index];
+    PrewarmProgress progress;
+    progress.label = recipe.label;
+    std::string reason;
+    cubin::EntryPointer entry = store_.find(recipe);
+    progress.hit = entry != nullptr;
+    if (!entry) reason = "not in the cache";
+    if (!entry && !options_.dry_run && !options_.check) {
+      bool compiled = false;
+      Result<cubin::EntryPointer> made = store_.obtain(recipe, &compiled);
+      progress.failed = !made.ok();
+      progress.hit = made.ok() && !compiled;  // another process made it meanwhile
+      if (made.ok())
+        entry = *made;
+      else
+        reason = made.error().message();
+    }
+    if (entry) {
+      progress.key = entry->key.name;
+      progress.compile_ms = entry->compile_ms;
+    } else if (const std::optional<CacheKey> key = store_.recorded_key(recipe)) {
+      progress.key = key->name;
+    }
+    entries_[index] = entry;
+    note(std::move(progress), entry != nullptr, std::move(reason));
+  }
+
+  void note(PrewarmProgress progress, bool present, std::string reason) {
+    const std::lock_guard lock(mutex_);
+    progress.done = ++done_;
+    progress.total = report_.keys;
+    if (progress.failed)
+      ++report_.failed;
+    else if (progress.hit)
+      ++report_.hits;
+    else if (present)
+      ++report_.compiles;
+    if (!present) report_.missing.push_back({progress.key, progress.label, std::move(reason)});
+    if (options_.progress) options_.progress(progress);
+  }
+
+  const std::vector<cubin::Recipe>& recipes_;
+  const PrewarmOptions& options_;
+  cubin::CubinStore& store_;
+  std::vector<cubin::EntryPointer> entries_;
+  PrewarmReport report_;
+  std::mutex mutex_;
+  std::int64_t done_ = 0;
+  std::atomic<std::size_t> next_{0};
+};
+
+cache::Manifest manifest_of(const std::vector<cubin::Recipe>& recipes,
+                            const std::vector<cubin::EntryPointer>& entries,
+                            const Deployment& deployment) {
+  cache::Manifest manifest;
+  manifest.label = label_of(deployment);
+  manifest.coverage.keys = recipes.size();
+  manifest.coverage.rows = fmt::format("{}:{}", deployment.min_rows, deployment.max_rows);
+  for (std::size_t i = 0; i < recipes.size(); ++i) {
+    const cubin::EntryPointer& entry = entries[i];
+    if (!entry) continue;
+    ++manifest.coverage.present;
+    manifest.compiler = entry->compiler;
+    manifest.keys.push_back({entry->key.name, recipes[i].label, entry->arch,
+                             cache::content_name(entry->cubin), entry->cubin.size()});
+  }
+  return manifest;
+}
+
+}  // namespace
+
+Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployment,
+                                                      const Options& options) {
+  CHORD_TRY(const std::vector<Decision> decisions,
+            heuristics::expand(deployment, *options.overrides, options.policy));
+  std::vector<cubin::Recipe> recipes;
+  for (const Decision& decision : decisions) {
+    CHORD_TRY(cubin::Recipe recipe, cubin::gemm_recipe(decision));
+    recipes.push_back(std::move(recipe));
+  }
+  for (const Architecture arch : deployment.archs) {
+    CHORD_TRY(cubin::Recipe packer,
+              cubin::pack_recipe(arch, CodeSource::words, ScaleSource::row_major));
+    recipes.push_back(std::move(packer));
+  }
+  return recipes;
+}
+
+Result<PrewarmReport> prewarm_recipes(const std::vector<cubin::Recipe>& recipes,
+                                      const Deployment& deployment, const PrewarmOptions& options,
+                                      cubin::CubinStore& store, cache::TieredCache& cache) {
+  const bool reads_only = options.dry_run || options.check;
+  if (!reads_only) CHORD_TRY(cache.prepare_writable());
+  Run run(recipes, options, store);
+  run.work(jobs_for(options.jobs));
+  PrewarmReport& report = run.report();
+  if (!reads_only || !options.manifest.empty()) {
+    const cache::Manifest manifest = manifest_of(recipes, run.entries(), deployment);
+    if (!options.dry_run && manifest.coverage.present > 0) {
+      CHORD_TRY(report.manifest, cache.write_manifest(manifest, options.manifest));
+    }
+  }
+  return report;
+}
+
+}  // namespace chord

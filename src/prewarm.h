@@ -1,0 +1,22 @@
+// From a deployment to the closed list of its recipes, and all of them into the cache: in parallel,
+// bounded by cores and memory, verified by reading back, recorded in a manifest.
+#pragma once
+
+#include <vector>
+
+#include "cache/tiered_cache.h"
+#include "chord/engine.h"
+#include "src/cubin/cubin_store.h"
+
+namespace chord {
+
+// Every distinct GEMM kernel of the deployment, and the packer of its checkpoint on each
+// architecture.
+Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployment,
+                                                      const Options& options);
+
+Result<PrewarmReport> prewarm_recipes(const std::vector<cubin::Recipe>& recipes,
+                                      const Deployment& deployment, const PrewarmOptions& options,
+                                      cubin::CubinStore& store, cache::TieredCache& cache);
+
+}  // namespace chord

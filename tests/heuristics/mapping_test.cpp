@@ -1,0 +1,136 @@
+// Any published schedule maps to kernel fields that run, keeps block_m, and tells what it drops.
+#include "heuristics/kernel_mapping.h"
+#include "support.h"
+
+namespace chord::heuristics {
+namespace {
+
+GemmDescriptor shape(std::int64_t n, std::int64_t k, Architecture arch = Architecture::sm_90a) {
+  GemmDescriptor d;
+  d.n = n;
+  d.k = k;
+  d.arch = arch;
+  return d;
+}
+
+PublishedSchedule with_block_m(int block_m) {
+  PublishedSchedule schedule;
+  schedule.block_m = block_m;
+  schedule.block_n = 256;
+  schedule.block_k = 64;
+  schedule.num_stages = 4;
+  return schedule;
+}
+
+const Unhonoured* find(const std::vector<Unhonoured>& all, const std::string& field) {
+  for (const Unhonoured& one : all)
+    if (one.field == field) return &one;
+  return nullptr;
+}
+
+TEST(Mapping, IsWellFormedForEveryBlockMAndShape) {
+  for (int block_m = 8; block_m <= 256; block_m += 8)
+    for (const std::int64_t n : {64, 128, 192, 256, 320, 512, 1024, 4096, 7168, 1 << 20})
+      for (const std::int64_t k : {64, 128, 192, 256, 2048, 7168})
+        for (const Architecture arch :
+             {Architecture::sm_90a, Architecture::sm_100a, Architecture::sm_103a}) {
+          const auto mapping = map_to_kernel(shape(n, k, arch), with_block_m(block_m), {});
+          ASSERT_TRUE(mapping.ok()) << error_text(mapping);
+          EXPECT_TRUE(abi::is_well_formed(mapping->kernel)) << block_m << " " << n << "x" << k;
+          EXPECT_EQ(mapping->kernel.block_m, block_m);
+          EXPECT_LE(mapping->kernel.slices_per_stage * 64, std::max<std::int64_t>(k, 128));
+        }
+}
+
+TEST(Mapping, TileFollowsBlockM) {
+  struct Case {
+    int block_m, tile_m, tile_n, stages;
+  };
+  for (const Case& c : {Case{8, 16, 512, 3}, Case{16, 16, 512, 3}, Case{24, 24, 512, 3},
+                        Case{32, 32, 512, 3}, Case{40, 64, 256, 4}, Case{256, 64, 256, 4}}) {
+    const KernelSchedule kernel =
+        kernel_fields(shape(4096, 7168), with_block_m(c.block_m), {}).value();
+    EXPECT_EQ(kernel.tile_m, c.tile_m) << c.block_m;
+    EXPECT_EQ(kernel.tile_n, c.tile_n) << c.block_m;
+    EXPECT_EQ(kernel.stages, c.stages) << c.block_m;
+    EXPECT_EQ(kernel.slices_per_stage, 2);
+    EXPECT_EQ(kernel.split, abi::Split::automatic);
+  }
+}
+
+TEST(Mapping, TileIsNotWiderThanNNeeds) {
+  const auto tile_n = [](std::int64_t n) {
+    return kernel_fields(shape(n, 7168), with_block_m(8), {}).value().tile_n;
+  };
+  EXPECT_EQ(tile_n(64), 128);
+  EXPECT_EQ(tile_n(128), 128);
+  EXPECT_EQ(tile_n(192), 256);
+  EXPECT_EQ(tile_n(256), 256);
+  EXPECT_EQ(tile_n(320), 512);
+  EXPECT_EQ(tile_n(512), 512);
+}
+
+TEST(Mapping, OneSliceOfDepthMakesOneSlicePerStage) {
+  EXPECT_EQ(kernel_fields(shape(4096, 64), with_block_m(8), {})->slices_per_stage, 1);
+  EXPECT_EQ(kernel_fields(shape(4096, 128), with_block_m(8), {})->slices_per_stage, 2);
+}
+
+TEST(Mapping, FusedDequantisationIsForTheMeasuredArchitecture) {
+  const auto form = [](Architecture arch) {
+    return kernel_fields(shape(4096, 7168, arch), with_block_m(8), {})->dequantisation;
+  };
+  EXPECT_EQ(form(Architecture::sm_90a), abi::Dequantisation::fused);
+  EXPECT_EQ(form(Architecture::sm_100a), abi::Dequantisation::ordinary);
+  EXPECT_EQ(form(Architecture::sm_103a), abi::Dequantisation::ordinary);
+}
+
+TEST(Mapping, TellsEveryFieldOfAWgmmaScheduleThatItDrops) {
+  const Decision decision =
+      *solve(indexed("h200_prefill_ep8", 7168, 2048, 48, 1537), {}, Policy::published);
+  for (const char* field : {"swap_ab", "block_k", "ctas_per_sm", "stream_k"})
+    EXPECT_NE(find(decision.unhonoured, field), nullptr) << field;
+  const Unhonoured& swap = *find(decision.unhonoured, "swap_ab");
+  EXPECT_EQ(swap.published, "false");
+  EXPECT_NE(swap.reason.find("wgmma"), std::string::npos);
+  EXPECT_EQ(find(decision.unhonoured, "block_m"), nullptr);
+  // tile_n is 256 here, as published.
+  EXPECT_EQ(find(decision.unhonoured, "block_n"), nullptr);
+}
+
+TEST(Mapping, TellsClustersAndSharedBytesOfGroupedSchedules) {
+  const Decision decision = *solve(masked(4096, 7168, 48, 200), {}, Policy::published);
+  ASSERT_EQ(decision.schedule.cluster_n, 2);
+  EXPECT_EQ(find(decision.unhonoured, "cluster_m"), nullptr);
+  ASSERT_NE(find(decision.unhonoured, "cluster_n"), nullptr);
+  EXPECT_EQ(find(decision.unhonoured, "cluster_n")->published, "2");
+  const Unhonoured* smem = find(decision.unhonoured, "smem_bytes");
+  ASSERT_NE(smem, nullptr);
+  EXPECT_EQ(smem->published, "219392");
+  EXPECT_EQ(smem->kernel, std::to_string(abi::shared_bytes(decision.kernel)));
+  EXPECT_NE(find(decision.unhonoured, "mainloop"), nullptr);
+}
+
+TEST(Mapping, ASwappedScheduleKeepsItsMainloop) {
+  const Decision decision =
+      *solve(indexed("h200_decode_ep8", 4096, 7168, 48, 160), {}, Policy::published);
+  EXPECT_EQ(find(decision.unhonoured, "swap_ab"), nullptr);
+  EXPECT_EQ(find(decision.unhonoured, "mainloop"), nullptr);
+}
+
+TEST(Mapping, OnBlackwellTheDroppedOperandOrderIsNotAboutWgmma) {
+  const Decision decision =
+      *solve(indexed("blackwell_decode_ep8", 4096, 7168, 48, 400), {}, Policy::published);
+  ASSERT_NE(find(decision.unhonoured, "swap_ab"), nullptr);
+  EXPECT_EQ(find(decision.unhonoured, "swap_ab")->reason.find("wgmma"), std::string::npos);
+}
+
+TEST(Mapping, APinnedSplitThatIsThePublishedOneIsHonoured) {
+  Overrides overrides;
+  overrides.split = abi::Split::whole_tiles;
+  const GemmDescriptor d = indexed("h200_decode_ep8", 4096, 7168, 48, 160);
+  EXPECT_EQ(find(solve(d, overrides, Policy::published)->unhonoured, "stream_k"), nullptr);
+  EXPECT_NE(find(solve(d, {}, Policy::published)->unhonoured, "stream_k"), nullptr);
+}
+
+}  // namespace
+}  // namespace chord::heuristics

@@ -1,0 +1,180 @@
+// Every wrong flag or input: exit code 2, and an error that says asked, found and what helps; with
+// --json as one object, with standard error silent.
+#include <gtest/gtest.h>
+
+#include "tests/tools/process.h"
+
+namespace chord::tools_test {
+namespace {
+
+const std::string kModel = "--model kimi-k2.5 --ep 8 ";
+const std::string kShape = "--n 4096 --k 7168 --experts 48 ";
+const std::string kIndexed = "--family indexed --profile h200_decode_ep8 " + kShape;
+const std::string kMasked = "--family grouped_masked " + kShape;
+const std::string kContiguous = "--family grouped_contiguous " + kShape;
+
+struct Case {
+  std::string arguments;
+  std::string names;  // what the error must name
+};
+
+void expect_refused(const std::string& tool, const std::vector<std::string>& arguments,
+                    const std::string& names, const Environment& environment = {}) {
+  std::string shown = tool;
+  for (const std::string& argument : arguments) shown += " " + argument;
+  const Outcome text = run_tool(tool, arguments, environment);
+  EXPECT_EQ(text.exit_code, 2) << shown << "\n" << text.out << text.err;
+  EXPECT_EQ(text.out, "") << shown;
+  EXPECT_EQ(text.err.rfind("error: ", 0), 0u) << shown << "\n" << text.err;
+  EXPECT_NE(text.err.find("\nfound: "), std::string::npos) << shown << "\n" << text.err;
+  EXPECT_NE(text.err.find(names), std::string::npos) << shown << "\n" << text.err;
+
+  std::vector<std::string> with_json = arguments;
+  with_json.insert(with_json.begin(), "--json");
+  const Outcome json = run_tool(tool, with_json, environment);
+  EXPECT_EQ(json.exit_code, 2) << shown;
+  EXPECT_EQ(json.err, "") << shown;
+  const Json error = json.json().is_object() ? json.json()["error"] : Json(nullptr);
+  ASSERT_TRUE(error.is_object()) << shown << "\n" << json.out;
+  for (const char* field : {"code", "asked", "found", "help"})
+    EXPECT_TRUE(error.contains(field) && error[field].is_string()) << shown << ": " << field;
+  EXPECT_NE(error["found"], "") << shown;
+}
+
+void expect_all_refused(const std::string& tool, const std::vector<Case>& cases) {
+  for (const Case& one : cases) expect_refused(tool, words(one.arguments), one.names);
+}
+
+TEST(ExplainBadInput, OfFlagsThemselves) {
+  expect_all_refused("chord-explain", {{"", "--family"},
+                                       {"--nonsense", "--nonsense"},
+                                       {"stray", "stray"},
+                                       {kModel + "--rows", "--rows"},
+                                       {kModel + "--rows 1 --rows 2", "--rows"},
+                                       {kModel + "--rows 0", "--rows"},
+                                       {kModel + "--rows -5", "--rows"},
+                                       {kModel + "--rows abc", "--rows"},
+                                       {kModel + "--rows 12abc", "--rows"},
+                                       {kModel + "--rows 1.5", "--rows"},
+                                       {kModel + "--rows 1073741825", "--rows"},
+                                       {kModel + "--rows 99999999999999999999", "--rows"},
+                                       {kModel + "--rows 1 --num-sms 0", "--num-sms"},
+                                       {kModel + "--rows 1 --block-m 512", "--block-m"},
+                                       {kModel + "--rows 1 --policy best", "best"},
+                                       {kModel + "--rows 1 --arch sm_80", "sm_80"},
+                                       {kModel + "--rows 1 --arch sm_120a", "sm_120a"},
+                                       {kModel + "--table --source", "--source"},
+                                       {kModel + "--table --key", "--key"}});
+  expect_refused("chord-explain", {"--model", "", "--ep", "8", "--rows", "1"}, "--model");
+}
+
+TEST(ExplainBadInput, OfModels) {
+  expect_all_refused("chord-explain",
+                     {{"--model kimi-k9 --ep 8 --rows 1", "kimi-k9"},
+                      {"--model kimi-k2.5 --rows 1", "--ep"},
+                      {"--ep 8 --rows 1", "--model"},
+                      {kModel + "--tp 8 --rows 1", "--tp"},
+                      {"--model kimi-k2.5 --ep 0 --rows 1", "--ep"},
+                      {"--model kimi-k2.5 --ep 7 --rows 1", "7"},
+                      {"--model kimi-k2.5 --tp 3 --rows 1", "3"},
+                      {kModel, "--rows"},
+                      {kModel + "--rows 1 --role train", "train"},
+                      {kModel + "--rows 1 --family dense", "dense"},
+                      {kModel + "--rows 1 --n 4096", "--n"},
+                      {kModel + "--rows 1 --profile h200_tp8", "--profile"},
+                      {kModel + "--rows 1 --config x.json", "--config"},
+                      {"--config /nonexistent.json --ep 8 --rows 1", "nonexistent"},
+                      {"--config / --ep 8 --rows 1", "folder"}});
+}
+
+TEST(ExplainBadInput, OfShapes) {
+  expect_all_refused(
+      "chord-explain",
+      {{"--family dense " + kShape + "--rows 1", "dense"},
+       {"--family indexed " + kShape + "--rows 1", "--profile"},
+       {"--family indexed --profile nosuch " + kShape + "--rows 1", "nosuch"},
+       {"--family indexed --profile h200_decode_ep8 --k 7168 --experts 48 --rows 1", "--n"},
+       {"--family indexed --profile h200_decode_ep8 --n 4096 --experts 48 --rows 1", "--k"},
+       {"--family indexed --profile h200_decode_ep8 --n 4096 --k 7168 --rows 1", "--experts"},
+       {"--family indexed --profile h200_decode_ep8 --n 4100 --k 7168 --experts 48 --rows 1",
+        "4100"},
+       {"--family indexed --profile h200_decode_ep8 --n 4096 --k 7200 --experts 48 --rows 1",
+        "7200"},
+       {kIndexed, "--rows"},
+       {kIndexed + "--rows 1 --role decode", "--role"},
+       {kIndexed + "--rows 1 --max-m 8", "--max-m"},
+       {kIndexed + "--rows 1 --expected-m 8", "--expected-m"},
+       {kContiguous + "--rows 1 --profile h200_tp8", "--profile"},
+       {kContiguous + "--max-m 8 --rows 1", "--max-m"},
+       {kMasked + "--rows 1", "--rows"},
+       {kMasked + "--expected-m 1", "--max-m"},
+       {kMasked + "--max-m 256", "--expected-m"},
+       {kMasked + "--max-m 256 --expected-m 0", "--expected-m"}});
+}
+
+TEST(ExplainBadInput, OfTheEnvironment) {
+  const std::vector<std::string> arguments = words(kIndexed + "--rows 160");
+  const Environment wrong[] = {{{"CHORD_W4A16_BM", "garbage"}}, {{"CHORD_W4A16_BM", ""}},
+                               {{"CHORD_W4A16_BM", "12"}},      {{"CHORD_W4A16_STAGES", "x"}},
+                               {{"CHORD_LOG", "loud"}},         {{"CHORD_JIT", "perhaps"}},
+                               {{"CHORD_W4A16_CM", "2"}}};
+  for (const Environment& environment : wrong)
+    expect_refused("chord-explain", arguments, environment.begin()->first, environment);
+}
+
+TEST(ExplainBadInput, OfConfigFiles) {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path("config.json");
+  for (const char* text :
+       {"", "{", "[]", "{}", "null", "{\"text_config\": 3}", "{\"hidden_size\": \"many\"}",
+        "{\"hidden_size\": 7168, \"moe_intermediate_size\": 2048, \"n_routed_experts\": 384, "
+        "\"num_experts_per_tok\": 8}"}) {
+    write_file(path, text);
+    expect_refused("chord-explain", {"--config", path, "--ep", "8", "--rows", "1"}, path);
+  }
+}
+
+TEST(PrewarmBadInput, OfFlags) {
+  expect_all_refused("chord-prewarm", {{"", "--model"},
+                                       {"--model kimi-k2.5", "--ep"},
+                                       {kModel + "--tp 8", "--tp"},
+                                       {"--model kimi-k9 --ep 8", "kimi-k9"},
+                                       {"--model kimi-k2.5 --ep 7", "7"},
+                                       {kModel + "--role train", "train"},
+                                       {kModel + "--arch sm_89", "sm_89"},
+                                       {kModel + "--arch", "--arch"},
+                                       {kModel + "--family dense", "dense"},
+                                       {kModel + "--rows 5", "--rows"},
+                                       {kModel + "--rows 0:5", "--rows"},
+                                       {kModel + "--rows 5:1", "--rows"},
+                                       {kModel + "--rows a:b", "--rows"},
+                                       {kModel + "--rows 1:", "--rows"},
+                                       {kModel + "--rows :1", "--rows"},
+                                       {kModel + "--rows 1:2:3", "--rows"},
+                                       {kModel + "--rows 1:1073741825", "--rows"},
+                                       {kModel + "--rows 1:99999999999999999999", "--rows"},
+                                       {kModel + "--jobs 0", "--jobs"},
+                                       {kModel + "--jobs many", "--jobs"},
+                                       {kModel + "--dry-run --check", "--check"}});
+}
+
+TEST(PrewarmBadInput, WritesNothing) {
+  const ScratchFolder scratch;
+  const std::string cache = scratch.path("cache");
+  const Outcome outcome =
+      run_tool("chord-prewarm", words(kModel + "--role train"), {{"CHORD_CACHE_DIR", cache}});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(run_program("/bin/ls", {cache}).exit_code, 0) << "the cache folder was made";
+}
+
+TEST(TestScript, RefusesWrongFlagsBeforeBuilding) {
+  const std::string script = CHORD_SOURCE_DIR "/tools/test.sh";
+  for (const char* arguments : {"--sanitize memory", "--timeout soon", "--nonsense"}) {
+    const Outcome outcome = run_program(script, words(arguments));
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_EQ(outcome.err.rfind("error: ", 0), 0u) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace chord::tools_test

@@ -1,0 +1,26 @@
+// Flags that name a model and its shard: --model or --config, --ep or --tp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "chord/descriptor.h"
+#include "chord/status.h"
+
+namespace chord::tools {
+
+struct ModelFlags {
+  std::string model;
+  std::string config;
+  int ep = 0;
+  int tp = 0;
+
+  bool any() const { return !model.empty() || !config.empty() || ep != 0 || tp != 0; }
+};
+
+void add_model_flags(CLI::App& app, ModelFlags& flags);
+
+Result<ModelConfig> load_model(const ModelFlags& flags);
+Result<Shard> shard_of(const ModelFlags& flags);
+
+}  // namespace chord::tools

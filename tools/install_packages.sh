@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# What the build needs, installed only where it is missing. Sourced by quickstart.sh and test.sh:
+#
+#   source tools/install_packages.sh
+#   chord_install_packages            # Debian packages
+#   chord_find_nvrtc build            # exports CHORD_NVRTC_LIBRARY when a wheel had to be fetched
+#
+# Run by itself it does both for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
+
+CHORD_PACKAGES=(g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev
+  libgtest-dev libcli11-dev ca-certificates)
+CHORD_WHEEL_PACKAGES=(python3 python3-pip)
+
+# 13.0 is the first toolkit whose compiler was tried for every architecture here; pinned by content.
+CHORD_NVRTC_WHEEL='nvidia-cuda-nvrtc==13.0.88'
+CHORD_NVRTC_HASHES=(
+  sha256:ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575  # x86_64
+  sha256:d27f20a0ca67a4bb34268a5e951033496c5b74870b868bacd046b1b8e0c3267b  # aarch64
+)
+
+chord_fail() {
+  printf 'error: %s\n' "$@" >&2
+  return 1
+}
+
+# The packages among the arguments that dpkg does not report as installed.
+chord_missing_packages() {
+  local package state
+  for package in "$@"; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || state=absent
+    [[ $state == installed ]] || printf '%s\n' "$package"
+  done
+}
+
+chord_apt_install() {
+  local missing as_root=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    command -v g++ >/dev/null && command -v cmake >/dev/null && return 0
+    chord_fail "this system has no apt-get" "install what these Debian packages hold: $*"
+    return 1
+  fi
+  mapfile -t missing < <(chord_missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      chord_fail "missing packages: ${missing[*]}" \
+        "run as root: apt-get install ${missing[*]}" "(this user is not root and has no sudo)"
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  printf 'installing %s\n' "${missing[*]}"
+  "${as_root[@]}" apt-get update -qq ||
+    printf 'warning: apt-get update failed; trying with the package lists that are here\n' >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+    chord_fail "apt-get could not install: ${missing[*]}" \
+      "check the network and the package sources, then run this again"
+}
+
+chord_install_packages() {
+  chord_apt_install "${CHORD_PACKAGES[@]}"
+}
+
+# Version 13 only: Debian's own toolkit is too old for these architectures. The library looks at the
+# loader path and /usr/local/cuda* by itself; any other folder it must be told.
+chord_has_nvrtc() {
+  local folder
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } |
+    grep -q 'libnvrtc\.so\.13 ' && return 0
+  for folder in /usr/local/cuda*/lib64 /usr/local/cuda*/lib; do
+    [[ -e $folder/libnvrtc.so.13 ]] && return 0
+  done
+  for folder in "${CUDA_HOME:-}"/lib{64,} "${CUDA_PATH:-}"/lib{64,}; do
+    [[ -e $folder/libnvrtc.so.13 ]] || continue
+    export CHORD_NVRTC_LIBRARY=$folder/libnvrtc.so.13
+    return 0
+  done
+  return 1
+}
+
+chord_fetch_nvrtc() {
+  local target=$1 fresh=$1.partial hash line=$CHORD_NVRTC_WHEEL
+  chord_apt_install "${CHORD_WHEEL_PACKAGES[@]}" || return 1
+  for hash in "${CHORD_NVRTC_HASHES[@]}"; do line+=" --hash=$hash"; done
+  printf 'fetching %s\n' "$CHORD_NVRTC_WHEEL"
+  rm -rf "$fresh" && mkdir -p "$fresh" || return 1
+  printf '%s\n' "$line" >"$fresh/requirements.txt"
+  if ! python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check \
+    --only-binary=:all: --target "$fresh/site" -r "$fresh/requirements.txt"; then
+    rm -rf "$fresh"
+    chord_fail "no NVRTC on this machine, and $CHORD_NVRTC_WHEEL could not be fetched" \
+      "install a CUDA 13 toolkit, or set CHORD_NVRTC_LIBRARY to a libnvrtc.so.13"
+    return 1
+  fi
+  rm -rf "$target" && mv "$fresh/site" "$target" && rm -rf "$fresh"
+}
+
+# chord_find_nvrtc BUILD: the caller's own choice, else an installed one, else the wheel.
+chord_find_nvrtc() {
+  local target=$1/nvrtc library
+  [[ -z ${CHORD_NVRTC_LIBRARY:-} ]] || return 0
+  chord_has_nvrtc && return 0
+  library=$target/nvidia/cu13/lib/libnvrtc.so.13
+  [[ -e $library ]] || chord_fetch_nvrtc "$target" || return 1
+  [[ -e $library ]] || chord_fail "the wheel $CHORD_NVRTC_WHEEL holds no $library" || return 1
+  export CHORD_NVRTC_LIBRARY=$library
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  chord_install_packages
+  chord_find_nvrtc "$PWD/build"
+fi
