@@ -1,3 +1,5 @@
+// Who speaks: an override, a measured row, the rule, the fallback. Knows no clock, no environment
+// and no device; descriptors come completed.
 #include "heuristics/answer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Integer arithmetic floors, only wave efficiency and the final quotient are real, as published.
 #include "heuristics/cost_model.h"
 
 #include <algorithm>

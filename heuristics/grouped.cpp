@@ -1,3 +1,5 @@
+// The grouped rules in the order of the decision: BM, BN, stages, cluster. Integer arithmetic but
+// for the cost model.
 #include "heuristics/grouped.h"
 
 #include <algorithm>

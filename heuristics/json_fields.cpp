@@ -1,3 +1,4 @@
+// Reads JSON that others wrote: nothing here throws on, follows deeply or prints what it was given.
 #include "heuristics/json_fields.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Today's kernel is one persistent mma kernel: what is published for wgmma, clusters or several
+// CTAs per SM maps to it and is reported.
 #include "heuristics/kernel_mapping.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Look-ups in a set of profiles, and the embedded set. Parsing is profile_json.cpp.
 #include "heuristics/profile.h"
 
 #include <algorithm>

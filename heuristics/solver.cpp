@@ -1,3 +1,4 @@
+// The door: completes a descriptor, asks for its answer, keeps the reasons.
 #include "heuristics/solver.h"
 
 #include "heuristics/answer.h"

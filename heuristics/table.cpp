@@ -1,3 +1,5 @@
+// Pieces by family: the limits of data rows, then the steps of the arithmetic rules, each found by
+// bisection on a key that is monotone there.
 #include "heuristics/table.h"
 
 #include <algorithm>

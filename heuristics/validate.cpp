@@ -1,3 +1,5 @@
+// Field by field, in the order in which a reader would look: sizes, block_m, profile. Must not know
+// any rule.
 #include "heuristics/validate.h"
 
 #include <fmt/format.h>

@@ -57,7 +57,7 @@ std::string render(const std::vector<Line>& lines) {
   std::size_t label_width = 0;
   std::size_t cell_width = 0;
   for (const Line& line : lines) {
-    label_width = std::max(label_width, line.label.size());
+    if (!line.cells.empty()) label_width = std::max(label_width, line.label.size());
     for (const std::string& cell : line.cells) cell_width = std::max(cell_width, cell.size());
   }
   std::string text;
@@ -209,44 +209,78 @@ std::string ceilings_note(Architecture arch) {
                      c.read_tb_per_s, c.bf16_tflop_per_s, c.source, c.launch_us);
 }
 
-std::string reasons_section(const std::vector<Column>& columns) {
-  std::string text = "\nwhy\n";
-  for (const Column& column : columns) {
-    const Decision& decision = column.explanation->decision;
-    for (const Reason& reason : decision.reasons)
-      text += wrapped(fmt::format("  {:<8}", column.title),
-                      fmt::format("{}: {}", reason.rule, reason.text), 10);
-    for (const Rejected& one : decision.rejected)
-      text += wrapped(fmt::format("  {:<8}", column.title),
-                      fmt::format("not {}: {}", one.candidate, one.reason), 10);
-  }
-  return text;
+// A list under a heading, a title in front of each note; what is true of all columns is said once.
+using NotesOf = std::vector<std::string> (*)(const Explanation&);
+
+std::string notes_section(const char* heading, const std::vector<Column>& columns,
+                          NotesOf notes_of) {
+  std::vector<std::vector<std::string>> notes;
+  for (const Column& column : columns) notes.push_back(notes_of(*column.explanation));
+  const auto is_shared = [&](const std::string& note) {
+    return std::all_of(notes.begin(), notes.end(), [&](const std::vector<std::string>& list) {
+      return std::find(list.begin(), list.end(), note) != list.end();
+    });
+  };
+  std::string text;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    for (const std::string& note : notes[i]) {
+      const bool shared = columns.size() > 1 && is_shared(note);
+      if (shared && i > 0) continue;
+      text += wrapped(fmt::format("  {:<8}", shared ? "both" : columns[i].title), note, 10);
+    }
+  return text.empty() ? "" : fmt::format("\n{}\n{}", heading, text);
 }
 
-std::string unhonoured_section(const std::vector<Column>& columns) {
-  std::string text;
-  for (const Column& column : columns)
-    for (const Unhonoured& one : column.explanation->decision.unhonoured)
-      text += wrapped(fmt::format("  {:<8}", column.title),
-                      fmt::format("{}: published {}, kernel {}: {}", one.field, one.published,
-                                  one.kernel, one.reason),
-                      10);
-  if (text.empty()) return "\nevery published field is honoured by the kernel\n";
-  return "\npublished fields that the kernel does not honour\n" + text;
+std::vector<std::string> reason_notes(const Explanation& e) {
+  std::vector<std::string> notes;
+  for (const Reason& reason : e.decision.reasons)
+    notes.push_back(fmt::format("{}: {}", reason.rule, reason.text));
+  for (const Rejected& one : e.decision.rejected)
+    notes.push_back(fmt::format("not {}: {}", one.candidate, one.reason));
+  return notes;
 }
 
-std::string missing_key_section(const std::vector<Column>& columns) {
-  std::string text;
-  for (const Column& column : columns)
-    if (!column.explanation->key)
-      text += wrapped(fmt::format("  {:<8}", column.title), column.explanation->key_missing, 10);
-  return text.empty() ? "" : "\nkey not known\n" + text;
+std::vector<std::string> unhonoured_notes(const Explanation& e) {
+  std::vector<std::string> notes;
+  for (const Unhonoured& one : e.decision.unhonoured)
+    notes.push_back(fmt::format("{}: published {}, kernel {}: {}", one.field, one.published,
+                                one.kernel, one.reason));
+  return notes;
+}
+
+std::vector<std::string> missing_key_notes(const Explanation& e) {
+  return e.key ? std::vector<std::string>{} : std::vector<std::string>{e.key_missing};
 }
 
 std::string all_sections(const std::vector<Column>& columns) {
   const GemmDescriptor& d = columns.front().explanation->decision.descriptor;
-  return facts_table(columns) + ceilings_note(d.arch) + reasons_section(columns) +
-         unhonoured_section(columns) + missing_key_section(columns);
+  return facts_table(columns) + ceilings_note(d.arch) +
+         notes_section("why", columns, reason_notes) +
+         notes_section("published fields that the kernel does not honour", columns,
+                       unhonoured_notes) +
+         notes_section("why the key is not known", columns, missing_key_notes);
+}
+
+// One line of a table of schedules: its heading, or a row's cells.
+std::string table_line(std::string_view rows, std::string_view tile, std::string_view stages,
+                       std::string_view placement, std::string_view kernel,
+                       std::string_view decided_by) {
+  return fmt::format("{:>24}  {:>13}  {:>6}  {:>21}  {:>22}  {}\n", rows, tile, stages, placement,
+                     kernel, decided_by);
+}
+
+std::string table_row(const TableRow& row, bool indexed) {
+  const PublishedSchedule& s = row.schedule;
+  const std::string placement =
+      indexed ? fmt::format("{} {:>7} {:>8}", text_or_dash(s.ctas_per_sm), yes_or_no(s.swap_ab),
+                            yes_or_no(s.stream_k))
+              : fmt::format("{} x {}", text_or_dash(s.cluster_m), text_or_dash(s.cluster_n));
+  const KernelSchedule& k = row.kernel;
+  return table_line(
+      fmt::format("{} - {}", with_thousands(row.min_rows + 1), with_thousands(row.max_rows)),
+      fmt::format("{}x{}x{}", s.block_m, s.block_n, s.block_k), fmt::format("{}", s.num_stages),
+      placement, fmt::format("{} {}x{} stages {}", name(k.mainloop), k.tile_m, k.tile_n, k.stages),
+      name(row.origin));
 }
 
 }  // namespace
@@ -265,25 +299,13 @@ std::string to_text(const LayerExplanation& layer) {
 std::string to_text(const ScheduleTable& table) {
   const GemmDescriptor& d = table.descriptor;
   const bool indexed = d.family == Family::indexed;
-  std::string text =
-      fmt::format("N {} x K {}: {}, {} experts, {} with {} SMs{}\n\n", d.n, d.k, name(d.family),
-                  d.experts, name(d.arch), d.num_sms, indexed ? ", profile " + d.profile : "");
-  text += fmt::format("{:>26}  {:>15}  {:>6}  {:>7}  {:>24}  {}\n",
-                      d.family == Family::grouped_masked ? "expected_m" : "rows", "published MxNxK",
-                      "stages", indexed ? "CTAs/SM" : "cluster", "kernel", "decided by");
-  for (const TableRow& row : table.rows) {
-    const PublishedSchedule& s = row.schedule;
-    const std::string placement =
-        indexed ? text_or_dash(s.ctas_per_sm)
-                : fmt::format("{}x{}", text_or_dash(s.cluster_m), text_or_dash(s.cluster_n));
-    text += fmt::format(
-        "{:>26}  {:>15}  {:>6}  {:>7}  {:>24}  {}\n",
-        fmt::format("{} - {}", with_thousands(row.min_rows + 1), with_thousands(row.max_rows)),
-        fmt::format("{}x{}x{}", s.block_m, s.block_n, s.block_k), s.num_stages, placement,
-        fmt::format("{} {}x{}, {} stages", name(row.kernel.mainloop), row.kernel.tile_m,
-                    row.kernel.tile_n, row.kernel.stages),
-        name(row.origin));
-  }
+  std::string text = fmt::format("N {} x K {}: {}, {} experts, {} with {} SMs{}\n\n", d.n, d.k,
+                                 name(d.family), d.experts, name(d.arch), d.num_sms,
+                                 indexed ? fmt::format(", profile {}", d.profile) : "");
+  text +=
+      table_line(d.family == Family::grouped_masked ? "expected_m" : "rows", "M x N x K", "stages",
+                 indexed ? "CTAs swap_ab stream_k" : "cluster", "kernel", "decided by");
+  for (const TableRow& row : table.rows) text += table_row(row, indexed);
   return text;
 }
 

@@ -229,19 +229,14 @@ std::string ended_line(std::string text) {
   return text;
 }
 
-// Text of --key and --source: the thing itself, ready for a pipe or a diff.
+// Text of --key and --source: the thing itself, ready for a pipe or a diff. A layer's two parts
+// have a title, as a comment.
 std::string answer_text(const Flags& flags, const Answer& answer, std::string_view title) {
-  std::string text;
-  if (flags.key) {
-    const Explanation& e = answer.explanation;
-    text += fmt::format("{}key {}\n", title,
-                        e.key ? *e.key : fmt::format("not known: {}", e.key_missing));
-    if (e.key) text += ended_line(answer.key_text);
-  }
-  if (flags.source) {
-    if (!title.empty()) text += fmt::format("// {}\n", title.substr(0, title.size() - 1));
-    text += ended_line(answer.source);
-  }
+  const Explanation& e = answer.explanation;
+  std::string text = title.empty() ? "" : fmt::format("// {}\n", title);
+  if (flags.key)
+    text += e.key ? ended_line(answer.key_text) : fmt::format("key not known: {}\n", e.key_missing);
+  if (flags.source) text += ended_line(answer.source);
   return text;
 }
 
@@ -258,7 +253,7 @@ Result<int> explain_layer(const Engine& engine, const Flags& flags, const LayerD
                            {"down", answer_json(flags, down)},
                            {"block_m", pair.block_m}});
   if (!flags.key && !flags.source) return print_text(to_text(pair));
-  return print_text(answer_text(flags, gate_up, "gate_up ") + answer_text(flags, down, "down "));
+  return print_text(answer_text(flags, gate_up, "gate_up") + answer_text(flags, down, "down"));
 }
 
 Result<int> explain_gemm(const Engine& engine, const Flags& flags, const GemmDescriptor& gemm) {

@@ -47,7 +47,8 @@ struct GemmDescriptor {
   std::int64_t expected_m = 0;  // grouped_masked: rows expected per expert, only a hint
   std::string profile;          // indexed: a published profile, see heuristics/profiles
   std::optional<int> block_m;   // an engine's routing alignment, honoured if given
-  std::optional<Role> role = std::nullopt;  // indexed: one that the profile lacks means its fallback
+  std::optional<Role> role =
+      std::nullopt;  // indexed: one that the profile lacks means its fallback
 
   bool operator==(const GemmDescriptor&) const = default;
 };

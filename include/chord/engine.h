@@ -92,11 +92,11 @@ struct PrewarmProgress {
 };
 
 struct PrewarmOptions {
-  bool dry_run = false;  // list the keys, touch nothing
-  bool check = false;    // read and verify, compile nothing
-  int jobs = 0;          // 0: cores, bounded by memory
-  std::string manifest;  // file to write; empty: a default name in the cache folder
-  std::function<void(const PrewarmProgress&)> progress;
+  bool dry_run = false;       // list the keys, touch nothing
+  bool check = false;         // read and verify, compile nothing
+  int jobs = 0;               // 0: cores, bounded by memory
+  std::string manifest = {};  // file to write; empty: only the pin in the cache folder
+  std::function<void(const PrewarmProgress&)> progress = {};
 };
 
 struct PrewarmMissing {

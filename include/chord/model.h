@@ -14,9 +14,9 @@ namespace chord {
 Result<ModelConfig> builtin_model(std::string_view model);
 std::vector<std::string> builtin_model_names();
 
-// Reads a Hugging Face config.json (the MoE keys at the top level or inside text_config). Refuses what
-// is not INT4, symmetric, group 32, pack-quantized, naming what it found. `origin` names the file in
-// errors.
+// Reads a Hugging Face config.json (the MoE keys at the top level or inside text_config). Refuses
+// what is not INT4, symmetric, group 32, pack-quantized, naming what it found. `origin` names the
+// file in errors.
 Result<ModelConfig> read_model_config(std::string_view json, std::string_view origin);
 
 // Expert-parallel: experts / ways. Tensor-parallel: every expert, intermediate size / ways. Fills

@@ -26,12 +26,12 @@ const char* name(JitPolicy policy);
 Result<JitPolicy> parse_jit_policy(std::string_view);
 
 struct Options {
-  std::optional<std::string> cache_dir;
-  std::optional<std::vector<std::string>> readonly_cache_dirs;
-  std::optional<std::string> nvrtc_library;
-  std::optional<LogLevel> log_level;
-  std::optional<JitPolicy> jit;
-  std::optional<Overrides> overrides;
+  std::optional<std::string> cache_dir{};
+  std::optional<std::vector<std::string>> readonly_cache_dirs{};
+  std::optional<std::string> nvrtc_library{};
+  std::optional<LogLevel> log_level{};
+  std::optional<JitPolicy> jit{};
+  std::optional<Overrides> overrides{};
   Policy policy = Policy::measured;
 
   LogSink log;                                 // empty: standard error

@@ -14,20 +14,20 @@
 namespace chord {
 
 struct Overrides {
-  std::optional<int> block_m;     // CHORD_W4A16_BM
-  std::optional<int> block_n;     // CHORD_W4A16_BN
-  std::optional<int> block_k;     // CHORD_W4A16_BK
-  std::optional<int> cluster_m;   // CHORD_W4A16_CM, grouped families only
-  std::optional<int> cluster_n;   // CHORD_W4A16_CN, grouped families only
-  std::optional<int> num_stages;  // CHORD_W4A16_STAGES
+  std::optional<int> block_m{};     // CHORD_W4A16_BM
+  std::optional<int> block_n{};     // CHORD_W4A16_BN
+  std::optional<int> block_k{};     // CHORD_W4A16_BK
+  std::optional<int> cluster_m{};   // CHORD_W4A16_CM, grouped families only
+  std::optional<int> cluster_n{};   // CHORD_W4A16_CN, grouped families only
+  std::optional<int> num_stages{};  // CHORD_W4A16_STAGES
 
   // Kernel fields of ours (chord-bench --kernel-fields); no environment variable.
-  std::optional<int> tile_m;
-  std::optional<int> tile_n;
-  std::optional<int> slices_per_stage;
-  std::optional<int> stages;
-  std::optional<abi::Dequantisation> dequantisation;
-  std::optional<abi::Split> split;
+  std::optional<int> tile_m{};
+  std::optional<int> tile_n{};
+  std::optional<int> slices_per_stage{};
+  std::optional<int> stages{};
+  std::optional<abi::Dequantisation> dequantisation{};
+  std::optional<abi::Split> split{};
 
   bool operator==(const Overrides&) const = default;
 };

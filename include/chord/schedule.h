@@ -19,11 +19,11 @@ struct PublishedSchedule {
   int block_n = 0;
   int block_k = 0;
   int num_stages = 0;
-  std::optional<int> ctas_per_sm;  // indexed
-  std::optional<bool> swap_ab;     // indexed
-  std::optional<bool> stream_k;    // indexed
-  std::optional<int> cluster_m;    // grouped
-  std::optional<int> cluster_n;    // grouped
+  std::optional<int> ctas_per_sm{};  // indexed
+  std::optional<bool> swap_ab{};     // indexed
+  std::optional<bool> stream_k{};    // indexed
+  std::optional<int> cluster_m{};    // grouped
+  std::optional<int> cluster_n{};    // grouped
   std::optional<std::int64_t>
       smem_bytes;  // grouped; of the published kernel, never what a launch asks
 

@@ -74,8 +74,12 @@ TEST_F(GpuRefusal, ShapesThatCanNotBePacked) {
       ASSERT_FALSE(status.ok());
       const std::string number = std::to_string(of_n ? shape.n : shape.k);
       EXPECT_NE(status.error().message().find(number), std::string::npos);
-      GemmDescriptor descriptor{.n = shape.n, .k = shape.k, .experts = 4, .rows = 8};
+      GemmDescriptor descriptor;
       descriptor.profile = "h200_decode_ep8";
+      descriptor.n = shape.n;
+      descriptor.k = shape.k;
+      descriptor.experts = kExperts;
+      descriptor.rows = 8;
       EXPECT_FALSE(rig().engine.plan(descriptor).ok());
     }
 }

@@ -87,7 +87,7 @@ TEST(Purity, APlanTakesMicroseconds) {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   const double per_plan = took.count() / (kRounds * 100);
   RecordProperty("us_per_plan", std::to_string(per_plan));
-  EXPECT_LT(per_plan, 100);  // about 5 us on an idle core; sanitizers and shared cores included
+  EXPECT_LT(per_plan, 500);  // 2 us on an idle core; sanitizers and shared cores included
 }
 
 }  // namespace

@@ -125,12 +125,6 @@ TEST(Explain, SourceIsTheEntryText) {
   EXPECT_EQ(explain_json(std::string(kIndexed) + " --source")["source"], text.out);
 }
 
-TEST(Explain, KeyTextNamesTheArchitecture) {
-  const Json json = explain_json(std::string(kIndexed) + " --key");
-  if (json["key"].is_null()) GTEST_SKIP() << "the compiler is not known: " << json["key_missing"];
-  EXPECT_NE(json["key_text"].get<std::string>().find("sm_90a"), std::string::npos);
-}
-
 // (0, 2^30] without a hole, as pairs of edges.
 void expect_covers_all_rows(const Json& table) {
   std::int64_t reached = 0;

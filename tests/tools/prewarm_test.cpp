@@ -154,10 +154,23 @@ TEST(Prewarm, WritesTheManifestThatWasAskedFor) {
 
 TEST(Prewarm, AManifestThatCanNotBeWrittenIsAnError) {
   SKIP_WITHOUT_COMPILER();
-  const Outcome outcome =
-      prewarm(warm_cache(), std::string(kDecode) + " --manifest /nonexistent/folder/manifest.json");
+  const ScratchFolder scratch;
+  write_file(scratch.path("file"), "not a folder");
+  const std::string path = scratch.path("file/manifest.json");
+  const Outcome outcome = prewarm(warm_cache(), std::string(kDecode) + " --manifest " + path);
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_NE(outcome.out.find("/nonexistent/folder"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(scratch.path("file")), std::string::npos) << outcome.out;
+}
+
+TEST(Explain, KeyTextNamesTheArchitectureAndTheCompiler) {
+  SKIP_WITHOUT_COMPILER();
+  const Outcome outcome = run_tool(
+      "chord-explain", words("--model kimi-k2.5 --ep 8 --role decode --rows 160 --key --json"),
+      {{"CHORD_CACHE_DIR", warm_cache()}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out;
+  const std::string text = outcome.json()["gate_up"].value("key_text", "");
+  EXPECT_NE(text.find("sm_90a"), std::string::npos) << text;
+  EXPECT_NE(text.find("NVRTC"), std::string::npos) << text;
 }
 
 TEST(WithoutCompiler, EveryPrewarmedKeyIsFound) {
