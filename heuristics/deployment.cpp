@@ -1,3 +1,5 @@
+// Cuts the tables of both projections to the deployment's rows and keeps the first of equal
+// kernels.
 #include "heuristics/deployment.h"
 
 #include <fmt/format.h>

@@ -93,8 +93,8 @@ Status check_merge(const Flags& flags) {
   if (flags.measure.complete && (flags.flush != "write" || flags.policy != "measured"))
     return bad_flags("--merge with --complete", "another flush or policy than the defaults",
                      "--complete measures the others itself");
-  return bench::read_results(flags.merge).ok() ? Status{}
-                                               : Status{bench::read_results(flags.merge).error()};
+  CHORD_TRY(bench::read_results(flags.merge));
+  return {};
 }
 
 Result<Options> options_of(const Flags& flags) {

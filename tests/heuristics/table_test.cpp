@@ -129,6 +129,9 @@ TEST(Tables, TensorParallelIsRightForEverySampledRow) {
 }
 
 TEST(Tables, TakeMillisecondsNotSeconds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "times under a sanitizer say nothing";
+#endif
   table_of({"warm", indexed("h200_prefill_ep8", 4096, 7168, 48, 0), {}});
   const auto start = std::chrono::steady_clock::now();
   constexpr int kTables = 20;
@@ -138,7 +141,7 @@ TEST(Tables, TakeMillisecondsNotSeconds) {
   }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   RecordProperty("ms_per_table", std::to_string(took.count() / (2 * kTables)));
-  EXPECT_LT(took.count() / (2 * kTables), 50);  // sanitizers and shared cores included
+  EXPECT_LT(took.count() / (2 * kTables), 50);  // 0.2 ms on an idle core, shared cores included
 }
 
 TEST(SampledRouting, BracketsAreThoseOfAPlainCount) {

@@ -78,6 +78,9 @@ TEST(Purity, FirstUseOfManyExpertCountsAtOnceIsSafe) {
 }
 
 TEST(Purity, APlanTakesMicroseconds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "times under a sanitizer say nothing";
+#endif
   const std::vector<GemmDescriptor> all = hundred_descriptors();
   for (const GemmDescriptor& d : all) EXPECT_TRUE(solve(d, {}, Policy::measured).ok());
   constexpr int kRounds = 50;
@@ -87,7 +90,7 @@ TEST(Purity, APlanTakesMicroseconds) {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   const double per_plan = took.count() / (kRounds * 100);
   RecordProperty("us_per_plan", std::to_string(per_plan));
-  EXPECT_LT(per_plan, 500);  // 2 us on an idle core; sanitizers and shared cores included
+  EXPECT_LT(per_plan, 500);  // 2 us on an idle core, unoptimised builds and shared cores included
 }
 
 }  // namespace

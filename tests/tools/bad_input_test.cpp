@@ -167,14 +167,5 @@ TEST(PrewarmBadInput, WritesNothing) {
   EXPECT_NE(run_program("/bin/ls", {cache}).exit_code, 0) << "the cache folder was made";
 }
 
-TEST(TestScript, RefusesWrongFlagsBeforeBuilding) {
-  const std::string script = CHORD_SOURCE_DIR "/tools/test.sh";
-  for (const char* arguments : {"--sanitize memory", "--timeout soon", "--nonsense"}) {
-    const Outcome outcome = run_program(script, words(arguments));
-    EXPECT_EQ(outcome.exit_code, 2) << arguments;
-    EXPECT_EQ(outcome.err.rfind("error: ", 0), 0u) << arguments;
-  }
-}
-
 }  // namespace
 }  // namespace chord::tools_test

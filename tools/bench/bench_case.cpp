@@ -76,7 +76,8 @@ Result<std::vector<BenchCase>> parse_cases(std::string_view json, std::string_vi
   };
   std::vector<BenchCase> cases;
   try {
-    for (const Json& entry : Json::parse(json).at("cases")) {
+    const Json file = Json::parse(json);
+    for (const Json& entry : file.at("cases")) {
       CHORD_TRY(BenchCase one, read_case(entry));
       if (one.size_key.empty()) return broken(one.label() + " has no size");
       cases.push_back(std::move(one));

@@ -56,7 +56,7 @@ Json json_of(const Measurement& m, const RunHeader& header) {
   explanation.threads = abi::threads(m.decision.kernel);
   const Json explained = chord::json_of(explanation);
   Json row{{"profile", m.one.profile},
-           {"family", name(m.one.family)},
+           {"family", chord::name(m.one.family)},
            {"projection", m.one.projection},
            {"n", m.one.n},
            {"k", m.one.k},
@@ -89,7 +89,7 @@ Json json_of(const RunHeader& header, const std::vector<Measurement>& measuremen
            {"kernel_digest", header.kernel_digest},
            {"command", header.command},
            {"flush", name(header.flush)},
-           {"policy", name(header.policy)},
+           {"policy", chord::name(header.policy)},
            {"date", header.date},
            {"rows", Json::array()}};
   for (const Measurement& m : measurements) run["rows"].push_back(json_of(m, header));
@@ -183,7 +183,8 @@ Result<Json> merge(Json file, const Json& run) {
 }
 
 Result<Json> read_results(const std::string& path) {
-  base::PosixFileSystem files;
+  base::PosixFileSystem posix;
+  FileSystem& files = posix;
   std::string bytes;
   const FileError error = files.read(path, bytes);
   if (error && error.error_number == ENOENT) return Json::object();
@@ -196,7 +197,8 @@ Result<Json> read_results(const std::string& path) {
 }
 
 Status write_results(const std::string& path, const Json& file) {
-  base::PosixFileSystem files;
+  base::PosixFileSystem posix;
+  FileSystem& files = posix;
   const std::string temporary = path + ".new";
   const auto failed = [&](const FileError& error) {
     return Error{ErrorCode::io_error, "write " + path, error.message(), ""};
