@@ -1,16 +1,18 @@
+// A prewarm run: threads take recipes in turn, look each up, and compile what is missing.
 #include "src/prewarm.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "cache/key.h"
 #include "heuristics/deployment.h"
+#include "src/base/memory_size.h"
 
 namespace chord {
 namespace {
@@ -22,10 +24,8 @@ constexpr std::int64_t kBytesPerCompile = std::int64_t{512} << 20;
 int jobs_for(int asked) {
   if (asked > 0) return asked;
   const int cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::int64_t free_bytes =
-      static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return static_cast<int>(
-      std::clamp<std::int64_t>(free_bytes / kBytesPerCompile, 1, std::int64_t{cores}));
+  return static_cast<int>(std::clamp<std::int64_t>(base::free_memory_bytes() / kBytesPerCompile, 1,
+                                                   std::int64_t{cores}));
 }
 
 std::string label_of(const Deployment& deployment) {
@@ -147,7 +147,7 @@ Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployme
     CHORD_TRY(cubin::Recipe recipe, cubin::gemm_recipe(decision));
     recipes.push_back(std::move(recipe));
   }
-  for (const Architecture arch : deployment.archs) {
+  for (const Architecture arch : std::set(deployment.archs.begin(), deployment.archs.end())) {
     CHORD_TRY(cubin::Recipe packer,
               cubin::pack_recipe(arch, CodeSource::words, ScaleSource::row_major));
     recipes.push_back(std::move(packer));

@@ -86,8 +86,9 @@ chord_fetch_nvrtc() {
   printf 'fetching %s\n' "$CHORD_NVRTC_WHEEL"
   rm -rf "$fresh" && mkdir -p "$fresh" || return 1
   printf '%s\n' "$line" >"$fresh/requirements.txt"
-  if ! PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check \
-    --only-binary=:all: --target "$fresh/site" -r "$fresh/requirements.txt"; then
+  if ! PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check \
+    --no-deps --require-hashes --only-binary=:all: --target "$fresh/site" \
+    -r "$fresh/requirements.txt"; then
     rm -rf "$fresh"
     chord_fail "no NVRTC on this machine, and $CHORD_NVRTC_WHEEL could not be fetched" \
       "install a CUDA 13 toolkit, or set CHORD_NVRTC_LIBRARY to a libnvrtc.so.13"

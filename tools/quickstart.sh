@@ -14,7 +14,7 @@ chord_find_nvrtc "$build"
 
 generator=()
 [[ -e $build/CMakeCache.txt ]] || generator=(-G Ninja)
-cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release --log-level=WARNING
+cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$build" --target chord-tools --parallel "$(nproc)"
 
 printf '\nKimi K2.5, EP8, decode: kernels for sm_90a and sm_103a\n'

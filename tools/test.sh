@@ -66,7 +66,7 @@ chord_find_nvrtc "$build"
 
 [[ -e $build/CMakeCache.txt ]] || options+=(-G Ninja)
 cmake -S "$root" -B "$build" "${options[@]}" -DCHORD_BUILD_TESTS=ON -DCHORD_BUILD_TOOLS=ON \
-  --log-level=WARNING
+  >/dev/null
 cmake --build "$build" --parallel "$(nproc)"
 
 # Nothing of the caller's settings may decide a test; only the choice of the compiler stays.

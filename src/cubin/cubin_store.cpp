@@ -1,3 +1,4 @@
+// The order of asking: cache under recorded identities, policy, compiler. See the header.
 #include "src/cubin/cubin_store.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Gathers what shapes a cubin, and spells it as a key.
 #include "src/cubin/recipe.h"
 
 #include <fmt/format.h>

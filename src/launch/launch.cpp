@@ -1,3 +1,4 @@
+// The one call that enqueues a kernel.
 #include "src/launch/launch.h"
 
 namespace chord::launch {

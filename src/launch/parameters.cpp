@@ -1,3 +1,4 @@
+// Checks arguments against the prepared kernel, one routing kind after the other, and fills params.
 #include "src/launch/parameters.h"
 
 #include <fmt/format.h>

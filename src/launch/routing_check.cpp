@@ -1,3 +1,4 @@
+// Checked mode: contracts of the routing kinds as plain loops over host copies.
 #include "src/launch/routing_check.h"
 
 #include <fmt/format.h>

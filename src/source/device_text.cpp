@@ -1,3 +1,4 @@
+// Follows the includes of an entry through the embedded files.
 #include "src/source/device_text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Writes the entry text. Every field is written, so that no default of the device text can matter.
 #include "src/source/gemm_source.h"
 
 #include <fmt/format.h>

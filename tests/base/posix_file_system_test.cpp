@@ -157,12 +157,11 @@ TEST_F(PosixFiles, AForkedChildDoesNotKeepItsParentsLock) {
   ChildProcess owner = ChildProcess::run([&] {
     std::unique_ptr<FileLock> held;
     if (files.try_lock(folder / "lock", held) || !held) return 1;
-    const pid_t child = ::fork();
-    if (child == 0) {
+    if (::fork() == 0) {
       held.reset();  // must not touch what belongs to the parent
-      ::pause();
+      const pid_t child = ::getpid();
+      if (::write(pids[1], &child, sizeof child) != sizeof child) return 2;
     }
-    if (::write(pids[1], &child, sizeof child) != sizeof child) return 2;
     ::pause();
     return 0;
   });

@@ -10,9 +10,9 @@
 namespace chord::gpu_test {
 namespace {
 
-constexpr std::chrono::seconds kLongestTest{90};
 constexpr int kHungExitCode = 3;
 
+std::chrono::seconds longest_test{90};
 std::unique_ptr<Rig> rig_of_process;
 std::string broken_by;  // the test after which the context answers with errors
 
@@ -49,8 +49,10 @@ const Result<Rig*>& shared_rig() {
 
 void close_rig() { rig_of_process.reset(); }
 
+void set_longest_test(std::chrono::seconds limit) { longest_test = limit; }
+
 void GpuTest::SetUp() {
-  watchdog().watch(current_test(), kLongestTest);
+  watchdog().watch(current_test(), longest_test);
   const Result<Rig*>& opened = shared_rig();
   const std::string no_gpu = opened.ok() ? "" : why_no_gpu();
   if (!no_gpu.empty()) GTEST_SKIP() << "needs a GPU: " << no_gpu;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "tests/gpu/kernels.h"
@@ -36,6 +37,9 @@ using bench::Weights;
 // The one GPU of the process; opened by the first test, closed by close_rig.
 const Result<Rig*>& shared_rig();
 void close_rig();
+
+// After this long a test counts as hung, and the process ends.
+void set_longest_test(std::chrono::seconds limit);
 
 class GpuTest : public ::testing::Test {
  protected:

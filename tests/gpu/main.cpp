@@ -1,9 +1,13 @@
 // chord-test-gpu. With --prewarm-only it compiles every kernel of the tests into the cache and runs
-// none of them; that needs a compiler and no GPU.
+// none of them; that needs a compiler and no GPU. --longest-test=SECONDS: after how long a test
+// counts as hung (under a memory checker everything is slower).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "src/weights/pack_source.h"
 #include "tests/gpu/fixture.h"
@@ -66,6 +70,10 @@ int main(int argc, char** argv) {
     return done.ok() ? 0 : 1;
   }
   ::testing::InitGoogleTest(&argc, argv);
+  constexpr std::string_view kLongest = "--longest-test=";
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]).starts_with(kLongest))
+      chord::gpu_test::set_longest_test(std::chrono::seconds(std::atoi(argv[i] + kLongest.size())));
   ::testing::AddGlobalTestEnvironment(new chord::gpu_test::PrewarmedCache);
   return RUN_ALL_TESTS();
 }

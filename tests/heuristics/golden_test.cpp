@@ -1,5 +1,5 @@
 // Every published case: the policy `published` answers exactly these fields.
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "chord/model.h"
 #include "heuristics/deployment.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -1,6 +1,6 @@
 // Any published schedule maps to kernel fields that run, keeps block_m, and tells what it drops.
 #include "heuristics/kernel_mapping.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

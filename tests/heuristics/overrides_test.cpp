@@ -2,7 +2,7 @@
 #include <map>
 
 #include "heuristics/pins.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -1,7 +1,7 @@
 // Profile files: the embedded ones, measured rows, and files that have to be refused.
 #include "heuristics/profile.h"
 
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

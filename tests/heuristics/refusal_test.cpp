@@ -2,7 +2,7 @@
 #include <random>
 
 #include "heuristics/validate.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -9,7 +9,7 @@
 #include "heuristics/answer.h"
 #include "heuristics/sampled_routing.h"
 #include "heuristics/validate.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

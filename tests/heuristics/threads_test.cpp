@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "heuristics/sampled_routing.h"
-#include "support.h"
+#include "tests/heuristics/support.h"
 
 namespace chord::heuristics {
 namespace {

@@ -43,7 +43,6 @@ const std::vector<Floor>& floors() {
 bool is_private_header(const std::string& path, const std::string& name) {
   if (starts_with(name, "spdlog/")) return path == "src/base/log.cpp";
   if (name == "dlfcn.h") return path == "src/base/dynamic_library.cpp";
-  if (name == "unistd.h") return path == "src/prewarm.cpp";  // free memory bounds its jobs
   return false;
 }
 
