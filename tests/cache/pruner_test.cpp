@@ -144,7 +144,7 @@ TEST_F(PrunerTest, AGibibyteThrough64MebibytesBesideEightReaders) {
         }
         if ((*cache)->find(pinned[i % 8]) == nullptr) ++wrong;
         if ((*cache)->counters().bad_entries != 0) ++wrong;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // leave the writer a core
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // leave the writer a core
       }
     });
   const auto writer = open(bounded);
