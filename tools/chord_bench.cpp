@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/explain.h"
+#include "tools/bench/host_cost.h"
 #include "tools/bench/results.h"
 #include "tools/bench/watchdog.h"
 #include "tools/cli.h"
@@ -25,7 +26,7 @@ struct Flags {
   std::vector<std::string> cases, kernel_fields;
   std::string set = "decode", flush = "write", policy = "measured", merge, cache_dir;
   bench::MeasureOptions measure;
-  bool list = false, prewarm = false, json = false;
+  bool list = false, prewarm = false, host_cost = false, json = false;
 };
 
 constexpr std::chrono::seconds kLongestCase{60};
@@ -68,6 +69,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                "time read flush, graph replay and the published policy as well");
   app.add_flag("--cublas", flags.measure.cublas,
                "time cuBLAS in BF16 where all experts have as many rows");
+  app.add_flag("--host-cost", flags.host_cost,
+               "time only the host: launch, memo-hit prepare, plan, a bare driver launch");
   app.add_flag("--check-only", flags.measure.check_only, "check the results, time nothing");
   app.add_option("--merge", flags.merge, "results file to keep the newest row of every case in")
       ->type_name("FILE")
@@ -180,17 +183,17 @@ Result<bench::RunHeader> header_of(const Flags& flags, const std::string& comman
   return header;
 }
 
-Result<int> finish(const Flags& flags, const std::string& command, const bench::Rig& rig,
-                   const std::vector<Measurement>& all) {
-  CHORD_TRY(const bench::RunHeader header, header_of(flags, command, rig, all));
-  const Json run = bench::json_of(header, all);
-  if (!flags.merge.empty()) {
-    CHORD_TRY(Json file, bench::read_results(flags.merge));
-    CHORD_TRY(file, bench::merge(std::move(file), run));
-    CHORD_TRY(bench::write_results(flags.merge, file));
-  }
+Status merge_into_file(const Flags& flags, const Json& run) {
+  if (flags.merge.empty()) return {};
+  CHORD_TRY(Json file, bench::read_results(flags.merge));
+  CHORD_TRY(file, bench::merge(std::move(file), run));
+  return bench::write_results(flags.merge, file);
+}
+
+Result<int> finish(const Flags& flags, const Json& run, const std::vector<Measurement>& all) {
   bool is_right = true;
   for (const Measurement& m : all) is_right = is_right && m.comparison.violation().empty();
+  if (is_right) CHORD_TRY(merge_into_file(flags, run));
   const int code = is_right ? kOk : kFailed;
   return flags.json ? print_json(run, code) : print_text(bench::table_foot(all), code);
 }
@@ -209,12 +212,39 @@ Result<int> measure(const Flags& flags, const std::string& command, Options opti
   std::vector<Measurement> all;
   for (const BenchCase& one : cases) {
     watchdog.watch(one.label(), kLongestCase);
-    CHORD_TRY(Measurement measurement, bench->measure(one));
-    if (!flags.json) (void)print_text(bench::table_line(measurement));
-    all.push_back(std::move(measurement));
+    Result<Measurement> measurement = bench->measure(one);
+    if (!measurement.ok()) {
+      // What was measured before it is worth keeping.
+      CHORD_TRY(const bench::RunHeader header, header_of(flags, command, *rig, all));
+      if (!all.empty()) CHORD_TRY(merge_into_file(flags, bench::json_of(header, all)));
+      return measurement.error();
+    }
+    if (!flags.json) (void)print_text(bench::table_line(*measurement));
+    all.push_back(std::move(*measurement));
   }
   watchdog.rest();
-  return finish(flags, command, *rig, all);
+  CHORD_TRY(const bench::RunHeader header, header_of(flags, command, *rig, all));
+  return finish(flags, bench::json_of(header, all), all);
+}
+
+Result<int> host_cost(const Flags& flags, Options options) {
+  bench::Watchdog watchdog(kFailed);
+  watchdog.watch("the cost of a launch", kLongestCase);
+  CHORD_TRY(const std::unique_ptr<bench::Rig> rig, bench::Rig::create(std::move(options)));
+  CHORD_TRY(const bench::HostCost cost, bench::measure_host_cost(*rig));
+  watchdog.rest();
+  if (flags.json)
+    return print_json(Json{{"gpu", rig->device.name},
+                           {"driver", driver_text(*rig->driver)},
+                           {"bare_launch_us", cost.bare_launch_us},
+                           {"launch_us", cost.launch_us},
+                           {"memo_prepare_us", cost.memo_prepare_us},
+                           {"plan_us", cost.plan_us},
+                           {"date", today()}});
+  return print_text(
+      fmt::format("host, us per call: bare driver launch {:.2f}, launch {:.2f}, "
+                  "memo-hit prepare {:.2f}, plan {:.2f}\n",
+                  cost.bare_launch_us, cost.launch_us, cost.memo_prepare_us, cost.plan_us));
 }
 
 Result<int> run(Flags& flags, const std::string& command) {
@@ -225,6 +255,7 @@ Result<int> run(Flags& flags, const std::string& command) {
   CHORD_TRY(const std::vector<BenchCase> cases, bench::choose_cases(all, flags.set, flags.cases));
   if (flags.list) return list_cases(cases, flags.json);
   if (flags.prewarm) return prewarm(flags, std::move(options), cases);
+  if (flags.host_cost) return host_cost(flags, std::move(options));
   return measure(flags, command, std::move(options), cases);
 }
 

@@ -67,7 +67,7 @@ build_all() {
     strip "$bin/$name"
   done
   # Cubins of older kernels are dead weight; start again when there are many.
-  if [[ -d $build/cache ]] && (($(du -sk "$build/cache" | cut -f1) > 30 * 1024)); then
+  if [[ -d $build/cache ]] && (($(du -sk "$build/cache" | cut -f1) > 20 * 1024)); then
     rm -rf "$build/cache"
   fi
   export CHORD_CACHE_DIR=$build/cache
@@ -115,8 +115,12 @@ run_all() {
     --merge "$out/h200.json" "$@" </dev/null >"$out/bench.txt" 2>&1 || bench=$?
 
   printf '%s\n' '--- tests'
-  grep -E '^\[  (FAILED|SKIPPED) |: Failure$|error:' "$out/gpu_tests.log" | head -40 || true
-  grep -E 'kernels, |tests ran|PASSED|FAILED TEST' "$out/gpu_tests.log" || true
+  grep -E -A3 ': Failure$|^error:' "$out/gpu_tests.log" | head -60 || true
+  grep -E '^\[  FAILED  \]|kernels, |tests ran|PASSED' "$out/gpu_tests.log" | sort -u || true
+  if ! grep -q '^\[       OK \]' "$out/gpu_tests.log"; then
+    grep -m1 'needs a GPU' "$out/gpu_tests.log" || true
+    tests=1
+  fi
   printf 'tests: %s\n%s\n' "$(ended $tests)" '--- benchmark'
   cat "$out/bench.txt"
   printf 'benchmark: %s\nresults: %s\n' "$(ended $bench)" "$out"

@@ -91,15 +91,20 @@ class Producer {
     TileRecord* record = ring_.record(record_);
     record_ = record_ == S.stages ? 0 : record_ + 1;
 
-    ring_.wait_empty(at_);
-    write_record(record, tile, expert, column_tile, piece);
-    if (has_next) prefetch(table, next);
     const i32 atom_row =
         expert * (P.n / abi::kAtomRows) + column_tile * (S.tile_n / abi::kAtomRows);
-    const i32 steps_rows = static_cast<i32>(abi::round_up(tile.rows, 4));
-    for (i32 stage = piece.k_begin; stage < piece.k_end; ++stage) {
-      if (stage != piece.k_begin) ring_.wait_empty(at_);
-      fill(record, stage, atom_row, steps_rows);
+
+    // Weights do not wait for the rows: their copies leave before the entries are looked at.
+    ring_.wait_empty(at_);
+    copy_weights(piece.k_begin, atom_row);
+    write_record(record, tile, expert, column_tile, piece);
+    if (has_next) prefetch(table, next);
+    gather(record, tile.rows, piece.k_begin);
+    at_.advance();
+    for (i32 stage = piece.k_begin + 1; stage < piece.k_end; ++stage) {
+      ring_.wait_empty(at_);
+      copy_weights(stage, atom_row);
+      gather(record, tile.rows, stage);
       at_.advance();
     }
   }
@@ -127,17 +132,24 @@ class Producer {
     __syncwarp();
   }
 
-  void fill(TileRecord* record, i32 stage, i32 atom_row, i32 rows) {
+  void copy_weights(i32 stage, i32 atom_row) {
+    if (lane_ != 0) return;
     const u32 base = ring_.stage(at_.slot);
     const u32 full = ring_.full(at_.slot);
     const i32 slice = stage * S.slices_per_stage;
-    if (lane_ == 0) {
-      ptx::mbarrier_arrive_expect_tx(full, kStageBytes);
-      ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kWeights, &p_.weights, 0, slice, atom_row,
-                                   full, policy_);
-      ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kScales, &p_.scales, 0, slice, atom_row,
-                                   full, policy_);
-    }
+    ptx::mbarrier_expect_tx(full, kStageBytes);
+    ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kWeights, &p_.weights, 0, slice, atom_row,
+                                 full, policy_);
+    ptx::cp_async_bulk_tensor_3d(base + SharedMap<S>::kScales, &p_.scales, 0, slice, atom_row, full,
+                                 policy_);
+  }
+
+  // The activation rows of one stage, and the arrivals that end its filling: lane 0's releases the
+  // record, the lanes' own follow their copies.
+  void gather(TileRecord* record, i32 rows, i32 stage) {
+    const u32 base = ring_.stage(at_.slot);
+    const u32 full = ring_.full(at_.slot);
+    const i32 slice = stage * S.slices_per_stage;
     const i32 chunk = lane_ & 7;
     for (i32 row = lane_ >> 3; row < rows; row += 4) {
       const i32 source = Ring<S>::source_rows(record)[row];
@@ -154,6 +166,7 @@ class Producer {
           ptx::cp_async_16_zero(to, from);
       }
     }
+    if (lane_ == 0) ptx::mbarrier_arrive(full);
     ptx::cp_async_mbarrier_arrive_noinc(full);
   }
 

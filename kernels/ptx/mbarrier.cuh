@@ -26,6 +26,12 @@ inline void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
                : "memory");
 }
 
+// Announces bytes without arriving.
+inline void mbarrier_expect_tx(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
 inline bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
   u32 done;
   asm volatile(

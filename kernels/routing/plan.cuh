@@ -3,7 +3,7 @@
 // routing with more runs than the table holds is done window after window, each in whole tiles.
 //
 // What it costs is latency of dependent global loads: one for counts; two or three for blocks (the
-// padded count, the experts, the last block of every run).
+// padded count, the experts with small blocks beside them, the last large block of every run).
 #pragma once
 
 #include "kernels/ptx/control.cuh"
@@ -95,10 +95,13 @@ inline i32 rows_owned_in_block(const GemmParams& p, i64 position, i32 expert, i3
 
 // One segment per run of neighbouring blocks of one expert; blocks whose expert is outside [0, E)
 // are nobody's. Blocks [begin, ...) until the table is full.
-template <RoutingKind Kind>
-inline void collect_runs(const GemmParams& p, i64 begin, i32 block_m, SegmentTable& table,
-                         PlanScratch& scratch, i32 thread) {
-  const i32 block_rows = rows_of_block<Kind>(block_m);
+template <RoutingKind Kind, i32 BlockM>
+inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, PlanScratch& scratch,
+                         i32 thread) {
+  constexpr i32 block_rows = rows_of_block<Kind>(BlockM);
+  // Small blocks are read beside their experts, which saves a dependent load; of large ones only
+  // the last of each run is read. (An id of indexed routing is owned whoever the expert is.)
+  constexpr bool kEarly = Kind == RoutingKind::indexed && block_rows <= 32;
   const i64 limit = positions<Kind>(p);
   const i64 blocks =
       Kind == RoutingKind::indexed ? limit / block_rows : abi::ceil_div(limit, block_rows);
@@ -111,6 +114,9 @@ inline void collect_runs(const GemmParams& p, i64 begin, i32 block_m, SegmentTab
     const i32 expert = inside ? expert_of_block<Kind>(p, block) : kNoRow;
     const i32 before = inside && block > begin ? expert_of_block<Kind>(p, block - 1) : kNoRow;
     const i32 after = inside && block + 1 < blocks ? expert_of_block<Kind>(p, block + 1) : kNoRow;
+    const i32 owned = kEarly && inside
+                          ? rows_owned_in_block<Kind>(p, block * block_rows, 0, block_rows, limit)
+                          : 0;
     const bool valid = inside && is_expert(p, expert);
     const bool starts = valid && before != expert;
     const bool ends = valid && after != expert;
@@ -122,15 +128,20 @@ inline void collect_runs(const GemmParams& p, i64 begin, i32 block_m, SegmentTab
     }
     if (starts && index == abi::kMaxSegments) table.next = static_cast<i32>(block);
     const i32 run = index + (starts ? 1 : 0) - 1;
-    if (ends && run < abi::kMaxSegments) table.cost_before[run] = block;  // last block, for now
+    if (ends && run < abi::kMaxSegments) {
+      table.cost_before[run] = block;  // its last block, for now
+      table.rows[run] = owned;         // of the last block, for now
+    }
     count += found;
   }
   if (count > abi::kMaxSegments) count = abi::kMaxSegments;
   plan_barrier();
   for (i32 run = thread; run < count; run += kPlanThreads) {
     const i64 last = table.cost_before[run] * block_rows;
-    table.rows[run] = static_cast<i32>(last - table.first[run]) +
-                      rows_owned_in_block<Kind>(p, last, table.expert[run], block_rows, limit);
+    const i32 owned =
+        kEarly ? table.rows[run]
+               : rows_owned_in_block<Kind>(p, last, table.expert[run], block_rows, limit);
+    table.rows[run] = static_cast<i32>(last - table.first[run]) + owned;
   }
   if (thread == 0) table.count = count;
 }
@@ -175,7 +186,7 @@ inline void plan_window(const GemmParams& p, i64 begin, SegmentTable& table, Pla
                         i32 thread) {
   if (routes_by_blocks<P.routing>(p)) {
     if constexpr (P.routing != RoutingKind::grouped_masked)
-      collect_runs<P.routing>(p, begin, S.block_m, table, scratch, thread);
+      collect_runs<P.routing, S.block_m>(p, begin, table, scratch, thread);
   } else {
     if constexpr (P.routing != RoutingKind::indexed)
       collect_experts<P.routing>(p, begin, table, scratch, thread);

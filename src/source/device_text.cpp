@@ -62,7 +62,7 @@ Result<std::vector<DeviceFile>> included_files(std::string_view source,
     if (at == text_of.end())
       return Error{ErrorCode::internal, fmt::format("device file {}", name),
                    "it is included but not embedded", "embed it or remove the include"};
-    found[name] = at->second;
+    found[at->first] = at->second;  // the name of the file, which outlives the source
     for (const std::string_view next : quoted_includes(at->second)) open.push_back(next);
   }
   std::vector<DeviceFile> sorted;

@@ -118,7 +118,7 @@ Status DeviceCode::load(Architecture arch) {
   for (int i = 0; i < kHelperCount; ++i) {
     CHORD_TRY(const cubin::Recipe recipe, helper_recipe(static_cast<Helper>(i), arch));
     CHORD_TRY(const cubin::EntryPointer entry, store_->obtain(recipe));
-    const module::ExpectedFacts expected{1, 0, entry->registers, entry->local_bytes};
+    const module::ExpectedFacts expected{1, 0, std::nullopt, std::nullopt};
     CHORD_TRY(modules_[i], module::LoadedModule::load(entry->cubin, expected, recipe.label));
   }
   return {};

@@ -7,7 +7,7 @@ extern "C" __global__ void chord_kernel(const __grid_constant__ FillActivationsP
   const i64 at = global_thread();
   if (at >= p.count) return;
   const u64 bits = random_bits(p.seed, at);
-  const float radius = sqrtf(-2.0f * logf(unit_of(static_cast<u32>(bits))));
-  const float value = radius * cosf(6.2831853f * unit_of(static_cast<u32>(bits >> 32)));
+  const float radius = sqrtf(-2.0f * __logf(unit_of(static_cast<u32>(bits))));
+  const float value = radius * __cosf(6.2831853f * unit_of(static_cast<u32>(bits >> 32)));
   p.values[at] = static_cast<u16>(bf16_of(value));
 }
