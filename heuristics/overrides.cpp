@@ -50,9 +50,13 @@ Status set_named_field(Overrides& overrides, std::string_view name, std::string_
     CHORD_TRY(overrides.split, parse_split(value));
     return {};
   }
+  if (name == "release") {
+    CHORD_TRY(overrides.release, parse_release(value));
+    return {};
+  }
   return Error{ErrorCode::invalid_argument, fmt::format("kernel field '{}'", name.substr(0, 64)),
                "no such field",
-               "one of: tile_m, tile_n, slices_per_stage, stages, dequantisation, split"};
+               "one of: tile_m, tile_n, slices_per_stage, stages, dequantisation, split, release"};
 }
 
 }  // namespace
@@ -115,6 +119,7 @@ std::string pinned_text(const Overrides& overrides) {
   for (const PinField& pin : kKernelPins) add_field(pin);
   if (overrides.dequantisation) add("dequantisation", name(*overrides.dequantisation));
   if (overrides.split) add("split", name(*overrides.split));
+  if (overrides.release) add("release", name(*overrides.release));
   return text;
 }
 
@@ -127,6 +132,7 @@ Overrides merged(const Overrides& first, const Overrides& second) {
   for (const PinField& pin : kKernelPins) fill(pin);
   if (!all.dequantisation) all.dequantisation = second.dequantisation;
   if (!all.split) all.split = second.split;
+  if (!all.release) all.release = second.release;
   return all;
 }
 

@@ -145,6 +145,7 @@ void add_kernel(std::vector<Line>& lines, const std::vector<Column>& columns) {
   add("stages x k64 slices", [](E e) {
     return fmt::format("{} x {}", e.decision.kernel.stages, e.decision.kernel.slices_per_stage);
   });
+  add("release", [](E e) { return std::string(name(e.decision.kernel.release)); });
   add("dequantisation", [](E e) { return std::string(name(e.decision.kernel.dequantisation)); });
   add("split", [](E e) { return std::string(name(e.decision.kernel.split)); });
   add("shared bytes", [](E e) { return with_thousands(e.shared_bytes); });

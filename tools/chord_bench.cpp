@@ -59,7 +59,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(not_empty());
   app.add_option("--kernel-fields", flags.kernel_fields,
                  "pin a kernel field: tile_m, tile_n, slices_per_stage, stages, dequantisation, "
-                 "split; may be repeated")
+                 "split, release; may be repeated")
       ->type_name("KEY=VALUE")
       ->check(not_empty())
       ->expected(1)

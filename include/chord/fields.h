@@ -19,6 +19,7 @@ void for_each_field(const abi::Schedule& s, Visitor&& visit) {
   visit("stages", s.stages);
   visit("dequantisation", s.dequantisation);
   visit("split", s.split);
+  visit("release", s.release);
 }
 
 template <class Visitor>

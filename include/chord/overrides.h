@@ -28,6 +28,7 @@ struct Overrides {
   std::optional<int> stages{};
   std::optional<abi::Dequantisation> dequantisation{};
   std::optional<abi::Split> split{};
+  std::optional<abi::Release> release{};
 
   bool operator==(const Overrides&) const = default;
 };

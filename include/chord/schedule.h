@@ -35,8 +35,10 @@ using KernelSchedule = abi::Schedule;
 const char* name(abi::Mainloop);
 const char* name(abi::Dequantisation);
 const char* name(abi::Split);
+const char* name(abi::Release);
 Result<abi::Dequantisation> parse_dequantisation(std::string_view);
 Result<abi::Split> parse_split(std::string_view);
+Result<abi::Release> parse_release(std::string_view);
 
 enum class Origin { override_value, measured, rule, fallback };  // "override" is a keyword
 

@@ -67,6 +67,8 @@ struct RingPosition {
 
 template <Schedule S>
 class Ring {
+  static constexpr u32 kReleases = S.release == abi::Release::every_lane ? 32 : 1;  // of a warp
+
  public:
   explicit Ring(char* shared)
       : shared_(shared),
@@ -87,7 +89,7 @@ class Ring {
   void initialise() const {
     for (u32 slot = 0; slot < S.stages; ++slot) {
       ptx::mbarrier_init(full(slot), 32 + 1);
-      ptx::mbarrier_init(empty(slot), abi::kConsumerWarps);
+      ptx::mbarrier_init(empty(slot), kReleases * abi::kConsumerWarps);
     }
     ptx::fence_mbarrier_init();
   }
@@ -101,9 +103,14 @@ class Ring {
     while (!ptx::mbarrier_try_wait_parity(empty(at.slot), at.phase ^ 1)) {
     }
   }
+  // __syncwarp orders the reads of all lanes before lane 0's arrive, which releases them.
   void release(const RingPosition<S>& at, u32 lane) const {
-    __syncwarp();
-    if (lane == 0) ptx::mbarrier_arrive(empty(at.slot));
+    if constexpr (S.release == abi::Release::every_lane) {
+      ptx::mbarrier_arrive(empty(at.slot));
+    } else {
+      __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(empty(at.slot));
+    }
   }
 
  private:

@@ -72,6 +72,9 @@ constexpr NameTable<abi::Split, 3> kSplits{"split",
                                            {{{abi::Split::whole_tiles, "whole_tiles"},
                                              {abi::Split::even, "even"},
                                              {abi::Split::automatic, "automatic"}}}};
+constexpr NameTable<abi::Release, 2> kReleases{
+    "release",
+    {{{abi::Release::elected_lane, "elected_lane"}, {abi::Release::every_lane, "every_lane"}}}};
 constexpr NameTable<Origin, 4> kOrigins{"origin",
                                         {{{Origin::override_value, "override"},
                                           {Origin::measured, "measured"},
@@ -105,6 +108,7 @@ const char* name(ShardAxis axis) { return kShardAxes.name_of(axis); }
 const char* name(abi::Mainloop mainloop) { return kMainloops.name_of(mainloop); }
 const char* name(abi::Dequantisation form) { return kDequantisations.name_of(form); }
 const char* name(abi::Split split) { return kSplits.name_of(split); }
+const char* name(abi::Release release) { return kReleases.name_of(release); }
 const char* name(Origin origin) { return kOrigins.name_of(origin); }
 const char* name(Policy policy) { return kPolicies.name_of(policy); }
 const char* name(LogLevel level) { return kLogLevels.name_of(level); }
@@ -119,6 +123,8 @@ Result<abi::Dequantisation> parse_dequantisation(std::string_view text) {
   return kDequantisations.parse(text);
 }
 Result<abi::Split> parse_split(std::string_view text) { return kSplits.parse(text); }
+
+Result<abi::Release> parse_release(std::string_view text) { return kReleases.parse(text); }
 
 Result<Architecture> parse_architecture(std::string_view text) {
   for (const auto& [arch, known] : kArchitectures.rows)

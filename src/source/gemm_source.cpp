@@ -14,6 +14,7 @@ std::string literal(int value) { return std::to_string(value); }
 std::string literal(abi::Mainloop v) { return fmt::format("Mainloop::{}", name(v)); }
 std::string literal(abi::Dequantisation v) { return fmt::format("Dequantisation::{}", name(v)); }
 std::string literal(abi::Split v) { return fmt::format("Split::{}", name(v)); }
+std::string literal(abi::Release v) { return fmt::format("Release::{}", name(v)); }
 std::string literal(abi::RoutingKind v) { return fmt::format("RoutingKind::{}", name(v)); }
 
 template <class Struct>

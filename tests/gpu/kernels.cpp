@@ -14,7 +14,11 @@ std::vector<DecisionSource>& sources() {
   return all;
 }
 
+std::optional<abi::Release> release_of_all;
+
 }  // namespace
+
+void set_release(abi::Release release) { release_of_all = release; }
 
 Result<Decision> decision_of(const KernelSpec& spec, Architecture arch) {
   Decision decision;
@@ -25,8 +29,10 @@ Result<Decision> decision_of(const KernelSpec& spec, Architecture arch) {
   decision.descriptor.k = spec.k;
   decision.descriptor.experts = 1;
   decision.schedule.block_m = spec.block_m;
+  Overrides pins = spec.pins;
+  if (release_of_all) pins.release = release_of_all;
   CHORD_TRY(decision.kernel,
-            heuristics::kernel_fields(decision.descriptor, decision.schedule, spec.pins));
+            heuristics::kernel_fields(decision.descriptor, decision.schedule, pins));
   return decision;
 }
 

@@ -19,6 +19,9 @@ struct KernelSpec {
   Overrides pins = {};
 };
 
+// Pins the release of every spec from now on.
+void set_release(abi::Release release);
+
 Result<Decision> decision_of(const KernelSpec& spec, Architecture arch);
 
 // Whether the kernel can have these fields.

@@ -1,6 +1,7 @@
 // chord-test-gpu. With --prewarm-only it compiles every kernel of the tests into the cache and runs
 // none of them; that needs a compiler and no GPU. --longest-test=SECONDS: after how long a test
-// counts as hung (under a memory checker everything is slower).
+// counts as hung (under a memory checker everything is slower). --every-lane-releases: kernels of
+// pinned fields in the form whose order racecheck can follow.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -71,9 +72,12 @@ int main(int argc, char** argv) {
   }
   ::testing::InitGoogleTest(&argc, argv);
   constexpr std::string_view kLongest = "--longest-test=";
-  for (int i = 1; i < argc; ++i)
+  for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]).starts_with(kLongest))
       chord::gpu_test::set_longest_test(std::chrono::seconds(std::atoi(argv[i] + kLongest.size())));
+    if (std::strcmp(argv[i], "--every-lane-releases") == 0)
+      chord::gpu_test::set_release(chord::abi::Release::every_lane);
+  }
   ::testing::AddGlobalTestEnvironment(new chord::gpu_test::PrewarmedCache);
   return RUN_ALL_TESTS();
 }

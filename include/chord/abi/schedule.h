@@ -25,6 +25,12 @@ enum class Split : i32 {
   automatic = 2,    // whole tiles when every expert has <= 8 or exactly 16 rows, even otherwise
 };
 
+// Who of a consumer warp hands a stage back to the producer.
+enum class Release : i32 {
+  elected_lane = 0,  // lane 0 after __syncwarp, which orders the warp's reads before its arrive
+  every_lane = 1,    // 1 % slower; compute-sanitizer racecheck does not see the order of the other
+};
+
 struct Schedule {
   Mainloop mainloop = Mainloop::mma;
   i32 block_m = 8;   // rows of one routing block (indexed), alignment of the caller
@@ -34,6 +40,7 @@ struct Schedule {
   i32 stages = 3;
   Dequantisation dequantisation = Dequantisation::fused;
   Split split = Split::automatic;
+  Release release = Release::elected_lane;
 
   constexpr bool operator==(const Schedule&) const = default;
 };
