@@ -111,8 +111,9 @@ run_all() {
   if [[ -e $root/tools/results/h200.json && ! -e $out/h200.json ]]; then
     cp "$root/tools/results/h200.json" "$out/h200.json"
   fi
-  timeout --kill-after=10 "$bench_limit_s" "$bin/chord-bench" --complete --cublas \
-    --merge "$out/h200.json" "$@" </dev/null >"$out/bench.txt" 2>&1 || bench=$?
+  # From inside $out, so that the command that is recorded holds no path of this machine.
+  (cd "$out" && timeout --kill-after=10 "$bench_limit_s" "$bin/chord-bench" --complete --cublas \
+    --merge h200.json "$@") </dev/null >"$out/bench.txt" 2>&1 || bench=$?
 
   printf '%s\n' '--- tests'
   grep -E -A3 ': Failure$|^error:' "$out/gpu_tests.log" | head -60 || true

@@ -3,7 +3,7 @@
 #
 #   source tools/install_packages.sh
 #   chord_install_packages            # Debian packages
-#   chord_find_nvrtc build            # exports CHORD_NVRTC_LIBRARY when a wheel had to be fetched
+#   chord_find_nvrtc build            # exports what a NVRTC outside the loader's path needs
 #
 # Run by itself it does both for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
 
@@ -62,18 +62,28 @@ chord_install_packages() {
   chord_apt_install "${CHORD_PACKAGES[@]}"
 }
 
-# Version 13 only: Debian's own toolkit is too old for these architectures. The library looks at the
-# loader path and /usr/local/cuda* by itself; any other folder it must be told.
+# chord_use_nvrtc LIBRARY: a file or a folder. NVRTC opens its libnvrtc-builtins by bare name, so a
+# folder that the loader does not know must be on its path too, or every compile fails.
+chord_use_nvrtc() {
+  local library=$1 folder
+  export CHORD_NVRTC_LIBRARY=$library
+  [[ $library == */* ]] || return 0
+  for folder in "$library"/{.,lib64,lib,nvidia/cu13/lib,cu13/lib} "$(dirname "$library")"; do
+    [[ -e $folder/libnvrtc.so.13 ]] && break
+  done
+  folder=$(cd "$folder" 2>/dev/null && pwd) || return 0
+  [[ :${LD_LIBRARY_PATH:-}: == *:"$folder":* ]] ||
+    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+}
+
+# Version 13 only: Debian's own toolkit is too old for these architectures.
 chord_has_nvrtc() {
   local folder
   { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } |
     grep -q 'libnvrtc\.so\.13 ' && return 0
-  for folder in /usr/local/cuda*/lib64 /usr/local/cuda*/lib; do
-    [[ -e $folder/libnvrtc.so.13 ]] && return 0
-  done
-  for folder in "${CUDA_HOME:-}"/lib{64,} "${CUDA_PATH:-}"/lib{64,}; do
+  for folder in /usr/local/cuda*/lib{64,} "${CUDA_HOME:-}"/lib{64,} "${CUDA_PATH:-}"/lib{64,}; do
     [[ -e $folder/libnvrtc.so.13 ]] || continue
-    export CHORD_NVRTC_LIBRARY=$folder/libnvrtc.so.13
+    chord_use_nvrtc "$folder/libnvrtc.so.13"
     return 0
   done
   return 1
@@ -100,12 +110,15 @@ chord_fetch_nvrtc() {
 # chord_find_nvrtc BUILD: the caller's own choice, else an installed one, else the wheel.
 chord_find_nvrtc() {
   local target=$1/nvrtc library
-  [[ -z ${CHORD_NVRTC_LIBRARY:-} ]] || return 0
+  if [[ -n ${CHORD_NVRTC_LIBRARY:-} ]]; then
+    chord_use_nvrtc "$CHORD_NVRTC_LIBRARY"
+    return 0
+  fi
   chord_has_nvrtc && return 0
   library=$target/nvidia/cu13/lib/libnvrtc.so.13
   [[ -e $library ]] || chord_fetch_nvrtc "$target" || return 1
   [[ -e $library ]] || chord_fail "the wheel $CHORD_NVRTC_WHEEL holds no $library" || return 1
-  export CHORD_NVRTC_LIBRARY=$library
+  chord_use_nvrtc "$library"
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then

@@ -9,7 +9,7 @@ build=$root/build
 source "$root/tools/install_packages.sh"
 
 chord_install_packages
-own_nvrtc=${CHORD_NVRTC_LIBRARY:-}
+callers=${CHORD_NVRTC_LIBRARY:-}:${LD_LIBRARY_PATH:-}
 chord_find_nvrtc "$build"
 
 generator=()
@@ -24,7 +24,7 @@ printf '\nKimi K2.5, EP8, decode: kernels for sm_90a and sm_103a\n'
 printf '\n20 tokens per GPU:\n\n'
 "$build/bin/chord-explain" --model kimi-k2.5 --ep 8 --role decode --rows 160
 
-if [[ -z $own_nvrtc && -n ${CHORD_NVRTC_LIBRARY:-} ]]; then
-  printf '\nTo compile more kernels from this shell, first:\n  export CHORD_NVRTC_LIBRARY=%s\n' \
-    "$CHORD_NVRTC_LIBRARY"
+if [[ ${CHORD_NVRTC_LIBRARY:-}:${LD_LIBRARY_PATH:-} != "$callers" ]]; then
+  printf '\nTo compile more kernels from this shell, first:\n'
+  printf '  export %s=%q\n' CHORD_NVRTC_LIBRARY "$CHORD_NVRTC_LIBRARY" LD_LIBRARY_PATH "$LD_LIBRARY_PATH"
 fi
