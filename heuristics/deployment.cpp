@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "chord/fields.h"
 #include "chord/model.h"
 #include "heuristics/solver.h"
 #include "heuristics/validate.h"
@@ -30,6 +32,15 @@ Status check(const Deployment& deployment) {
   return {};
 }
 
+// An override's fields are part of its key, so that two of them are two cubins even where the
+// kernel is the same. Empty when no override spoke.
+std::vector<int> overridden_fields(Origin origin, const PublishedSchedule& schedule) {
+  std::vector<int> values;
+  if (origin == Origin::override_value)
+    for_each_pinnable_field(schedule, [&](const char*, int value) { values.push_back(value); });
+  return values;
+}
+
 // One layer of the deployment: its tables, cut to the range of rows.
 class LayerExpansion {
  public:
@@ -43,15 +54,15 @@ class LayerExpansion {
       CHORD_TRY(add_row(pair.gate_up, row, row));
     }
     // Down takes gate/up's block_m: one table of down per block_m, cut to the rows that have it.
-    std::map<int, ScheduleTable> down_tables;
+    std::map<std::optional<int>, ScheduleTable> down_tables;
     for (const TableRow& row : gate_up.rows) {
       if (!in_range(row, row)) continue;
       GemmDescriptor down = pair.down;
-      if (!overrides_.block_m) down.block_m = row.schedule.block_m;
-      auto found = down_tables.find(row.schedule.block_m);
+      if (down_takes_block_m(overrides_, row.origin)) down.block_m = row.schedule.block_m;
+      auto found = down_tables.find(down.block_m);
       if (found == down_tables.end()) {
         CHORD_TRY(ScheduleTable table, tabulate(down, overrides_, policy_));
-        found = down_tables.emplace(row.schedule.block_m, std::move(table)).first;
+        found = down_tables.emplace(down.block_m, std::move(table)).first;
       }
       for (const TableRow& down_row : found->second.rows) {
         CHORD_TRY(add_row(down, down_row, row));
@@ -75,7 +86,9 @@ class LayerExpansion {
     const auto is_known = [&](const Decision& known) {
       return known.descriptor.arch == descriptor.arch &&
              known.descriptor.family == descriptor.family && known.descriptor.n == descriptor.n &&
-             known.descriptor.k == descriptor.k && known.kernel == row.kernel;
+             known.descriptor.k == descriptor.k && known.kernel == row.kernel &&
+             overridden_fields(known.origin, known.schedule) ==
+                 overridden_fields(row.origin, row.schedule);
     };
     if (std::any_of(decisions_.begin(), decisions_.end(), is_known)) return {};
     CHORD_TRY(Decision decision,

@@ -12,16 +12,18 @@ namespace chord::heuristics {
 namespace {
 
 // Blocks of one expert are merged up to tile_m, so a small tile fits the block and a large block is
-// walked in tiles of 32. Wider ones lose, since a warp then has half the weight rows (H200, EP8
-// gate/up masked, 32 and 64 rows per expert: 267 and 522 us at 32 x 512, 358 and 574 at 64 x 256).
+// walked in tiles of 40, the widest that 512 columns leave registers for. Tiles of 256 columns
+// lose, since a warp then has half the weight rows (H200, EP8 gate/up masked, 32 and 64 rows per
+// expert: 267 and 522 us at 32 x 512, 358 and 574 at 64 x 256).
 int tile_m_for(int block_m) {
-  if (block_m <= 16) return 16;
-  return block_m <= 24 ? 24 : 32;
+  for (const int tile_m : {16, 24, 32})
+    if (block_m <= tile_m) return tile_m;
+  return 40;
 }
 
 // As wide as the accumulators allow, but not wider than N needs.
 int tile_n_for(int tile_m, std::int64_t n) {
-  int tile_n = tile_m <= 32 ? 512 : 256;
+  int tile_n = tile_m <= 40 ? 512 : 256;
   while (tile_n > 128 && tile_n / 2 >= n) tile_n /= 2;
   return tile_n;
 }
@@ -45,9 +47,10 @@ std::string fields_text(const KernelSchedule& kernel) {
 
 Error can_not_run(const KernelSchedule& kernel, const Overrides& pins) {
   std::string found = "the kernel has no such shape";
-  if (abi::accumulators_per_thread(kernel) > 64)
+  if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel.dequantisation))
     found =
-        fmt::format("{} accumulators per thread, at most 64", abi::accumulators_per_thread(kernel));
+        fmt::format("{} accumulators per thread, at most {}", abi::accumulators_per_thread(kernel),
+                    abi::max_accumulators(kernel.dequantisation));
   else if (abi::shared_bytes(kernel) > abi::kMaxSharedBytes)
     found = fmt::format("{} bytes of shared memory, at most {}", abi::shared_bytes(kernel),
                         abi::kMaxSharedBytes);

@@ -85,8 +85,7 @@ Result<LayerPlan> solve_layer(const ProfileSet& profiles, const LayerDescriptor&
   LayerPlan plan;
   CHORD_TRY(plan.gate_up, solve(profiles, pair.gate_up, overrides, policy));
   plan.block_m = plan.gate_up.schedule.block_m;
-  // An override already gives both the same block_m.
-  if (!overrides.block_m) pair.down.block_m = plan.block_m;
+  if (down_takes_block_m(overrides, plan.gate_up.origin)) pair.down.block_m = plan.block_m;
   CHORD_TRY(plan.down, solve(profiles, pair.down, overrides, policy));
   return plan;
 }

@@ -24,6 +24,12 @@ Result<ScheduleTable> tabulate(const GemmDescriptor& descriptor, const Overrides
 Result<LayerPlan> solve_layer(const LayerDescriptor& layer, const Overrides& overrides,
                               Policy policy);
 
+// True when down has to be given gate/up's block_m. A BM override that changes gate/up's answer
+// pins down too; one that only repeats the answer must not change down's.
+inline bool down_takes_block_m(const Overrides& overrides, Origin gate_up) {
+  return !overrides.block_m || gate_up != Origin::override_value;
+}
+
 // The layer's projections as descriptors, before block_m is shared.
 struct Projections {
   GemmDescriptor gate_up;

@@ -1,7 +1,9 @@
 // The table of a layer: two projections under one routing. Declared in explain.h.
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "heuristics/solver.h"
 #include "src/explain.h"
 
 namespace chord {
@@ -35,14 +37,16 @@ Result<LayerTable> layer_table(const Engine& engine, const LayerDescriptor& laye
   CHORD_TRY(table.gate_up, engine.schedule_table(gate_up));
 
   table.down.descriptor = plan.down.descriptor;
-  std::map<int, ScheduleTable> down_by_block_m;
+  const Overrides overrides = engine.options().overrides.value_or(Overrides{});
+  std::map<std::optional<int>, ScheduleTable> down_by_block_m;
   for (const TableRow& row : table.gate_up.rows) {
     GemmDescriptor down = plan.down.descriptor;
-    down.block_m = row.schedule.block_m;
-    auto known = down_by_block_m.find(row.schedule.block_m);
+    down.block_m.reset();
+    if (heuristics::down_takes_block_m(overrides, row.origin)) down.block_m = row.schedule.block_m;
+    auto known = down_by_block_m.find(down.block_m);
     if (known == down_by_block_m.end()) {
       CHORD_TRY(ScheduleTable made, engine.schedule_table(down));
-      known = down_by_block_m.emplace(row.schedule.block_m, std::move(made)).first;
+      known = down_by_block_m.emplace(down.block_m, std::move(made)).first;
     }
     append_clipped(table.down.rows, known->second, row.min_rows, row.max_rows);
   }

@@ -3,7 +3,7 @@
 #
 #   source tools/install_packages.sh
 #   chord_install_packages            # Debian packages
-#   chord_find_nvrtc build            # exports what a NVRTC outside the loader's path needs
+#   chord_find_nvrtc build            # exports what an NVRTC off the loader's path needs
 #
 # Run by itself it does both for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
 

@@ -4,6 +4,19 @@
 # decided for 20 tokens per GPU. Needs no GPU. A second run does only what is left to do.
 set -euo pipefail
 
+case ${1:-} in
+  '') ;;
+  -h | --help)
+    printf 'usage: tools/quickstart.sh\n\n'
+    sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"
+    exit 0
+    ;;
+  *)
+    printf "error: no arguments are taken, found '%s'\n" "$1" >&2
+    exit 2
+    ;;
+esac
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
 source "$root/tools/install_packages.sh"

@@ -62,7 +62,7 @@ done
 
 source "$root/tools/install_packages.sh"
 chord_install_packages
-chord_find_nvrtc "$build"
+chord_find_nvrtc "$root/build"  # one wheel for every build folder
 
 [[ -e $build/CMakeCache.txt ]] || options+=(-G Ninja)
 cmake -S "$root" -B "$build" "${options[@]}" -DCHORD_BUILD_TESTS=ON -DCHORD_BUILD_TOOLS=ON \

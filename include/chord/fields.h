@@ -6,6 +6,7 @@
 
 #include "chord/abi/problem.h"
 #include "chord/abi/schedule.h"
+#include "chord/schedule.h"
 
 namespace chord {
 
@@ -27,6 +28,17 @@ void for_each_field(const abi::Problem& p, Visitor&& visit) {
   visit("n", p.n);
   visit("k", p.k);
   visit("routing", p.routing);
+}
+
+// The published fields that CHORD_W4A16_* can pin; 0 for one that the family does not have.
+template <class Visitor>
+void for_each_pinnable_field(const PublishedSchedule& s, Visitor&& visit) {
+  visit("block_m", s.block_m);
+  visit("block_n", s.block_n);
+  visit("block_k", s.block_k);
+  visit("cluster_m", s.cluster_m.value_or(0));
+  visit("cluster_n", s.cluster_n.value_or(0));
+  visit("num_stages", s.num_stages);
 }
 
 }  // namespace chord

@@ -54,7 +54,7 @@ class Consumer {
       partials.store(acc, record->range, steps);
       return;
     }
-    for (i32 i = 1; i <= record->contributors; ++i) partials.add(acc, record->range + i, steps);
+    if (record->contributors > 0) partials.add(acc, record->range + 1, record->contributors, steps);
     store(acc, record, steps);
   }
 

@@ -18,6 +18,15 @@ std::string text(Enum value) {
   return name(value);
 }
 
+// A field of the published schedule that an override has changed counts even where today's kernel
+// does not honour it: another value is another key, and an experiment never gets the cubin of
+// another one.
+void add_override_fields(Recipe& recipe, const PublishedSchedule& schedule) {
+  for_each_pinnable_field(schedule, [&recipe](const char* field, int value) {
+    recipe.fields.emplace_back(fmt::format("override.{}", field), text(value));
+  });
+}
+
 std::string joined(const std::vector<std::string>& options) {
   std::string all;
   for (const std::string& option : options) all += (all.empty() ? "" : " ") + option;
@@ -47,6 +56,7 @@ Result<Recipe> gemm_recipe(const Decision& decision) {
   };
   for_each_field(problem, add);
   for_each_field(schedule, add);
+  if (decision.origin == Origin::override_value) add_override_fields(recipe, decision.schedule);
   return recipe;
 }
 

@@ -75,6 +75,33 @@ TEST(Recipe, AnOverrideEqualToTheDefaultKeepsTheKey) {
   EXPECT_NE(key_name(decode(), {.block_m = 16}), base);
 }
 
+TEST(Recipe, AnotherValueOfAnyOverrideIsAnotherKey) {
+  GemmDescriptor masked = decode();
+  masked.family = Family::grouped_masked;
+  masked.profile.clear();
+  masked.rows = 0;
+  masked.max_m = 256;
+  masked.expected_m = 16;
+  struct Case {
+    std::optional<int> Overrides::*field;
+    int value;
+    bool grouped;
+  };
+  std::set<std::string> names{key_name(decode()), key_name(masked)};
+  const std::vector<Case> cases{
+      {&Overrides::block_m, 16, false},  {&Overrides::block_n, 128, false},
+      {&Overrides::block_k, 128, false}, {&Overrides::num_stages, 3, false},
+      {&Overrides::block_m, 64, true},   {&Overrides::block_n, 128, true},
+      {&Overrides::block_k, 64, true},   {&Overrides::cluster_m, 2, true},
+      {&Overrides::cluster_n, 2, true},  {&Overrides::num_stages, 5, true}};
+  for (const Case& one : cases) {
+    Overrides overrides;
+    overrides.*one.field = one.value;
+    names.insert(key_name(one.grouped ? masked : decode(), overrides));
+  }
+  EXPECT_EQ(names.size(), cases.size() + 2);
+}
+
 TEST(Recipe, KeyTextHoldsEveryFieldThatShapesTheCode) {
   const CacheKey key = key_of(recipe_of(decode()), kCompiler);
   const auto fields = cache::key_fields(key.text);

@@ -152,6 +152,11 @@ bool contains_kernel(const std::vector<Decision>& all, const Decision& one) {
   });
 }
 
+bool same_pinnable_fields(const Decision& a, const Decision& b) {
+  return a.schedule.block_m == b.schedule.block_m && a.schedule.block_n == b.schedule.block_n &&
+         a.schedule.block_k == b.schedule.block_k && a.schedule.num_stages == b.schedule.num_stages;
+}
+
 TEST(Deployments, DecodeIsAFewKernelsPerProjection) {
   // block_m 8, 16 and 24 for two projections.
   EXPECT_EQ(expanded(kimi_deployment(kEp8)).size(), 6u);
@@ -191,6 +196,44 @@ TEST(Deployments, HoldEveryGroupedKernelToo) {
       ASSERT_TRUE(contains_kernel(all, plan.gate_up)) << name(family) << " " << size;
       ASSERT_TRUE(contains_kernel(all, plan.down)) << name(family) << " " << size;
     }
+}
+
+TEST(Layers, ABlockMThatRepeatsTheAnswerChangesNeitherProjection) {
+  // The down projection alone would choose 128 here, gate/up 176.
+  for (const std::int64_t rows : {1024, 16384, 65536}) {
+    const LayerDescriptor layer = kimi(kEp8, Role::prefill, rows);
+    const LayerPlan plain = planned(layer);
+    const LayerPlan pinned = planned(layer, pin(&Overrides::block_m, plain.block_m));
+    for (const auto& [a, b] :
+         {std::pair(plain.gate_up, pinned.gate_up), std::pair(plain.down, pinned.down)}) {
+      EXPECT_EQ(a.schedule, b.schedule) << rows;
+      EXPECT_EQ(a.kernel, b.kernel) << rows;
+      EXPECT_EQ(a.origin, b.origin) << rows;
+    }
+  }
+}
+
+TEST(Deployments, HoldWhatOverriddenLayersAskForAndNameNoneTwice) {
+  for (const Overrides& overrides :
+       {pin(&Overrides::block_n, 128), pin(&Overrides::num_stages, 3), pin(&Overrides::block_m, 64),
+        pin(&Overrides::block_n, 64, pin(&Overrides::block_m, 176))}) {
+    Deployment deployment = kimi_deployment(kEp8);
+    deployment.roles = {Role::prefill};
+    const Result<std::vector<Decision>> all = expand(deployment, overrides, Policy::published);
+    ASSERT_TRUE(all.ok()) << error_text(all);
+    const auto times_found = [&](const Decision& one) {
+      return std::count_if(all->begin(), all->end(), [&](const Decision& d) {
+        return d.kernel == one.kernel && d.descriptor.n == one.descriptor.n &&
+               (d.origin == Origin::override_value) == (one.origin == Origin::override_value) &&
+               (d.origin != Origin::override_value || same_pinnable_fields(d, one));
+      });
+    };
+    for (std::int64_t rows = 1; rows < 200000; rows += 1 + rows / 30) {
+      const LayerPlan plan = planned(kimi(kEp8, Role::prefill, rows), overrides);
+      ASSERT_EQ(times_found(plan.gate_up), 1) << rows;
+      ASSERT_EQ(times_found(plan.down), 1) << rows;
+    }
+  }
 }
 
 TEST(Deployments, NameNoKernelTwiceAndKeepTheirOrder) {

@@ -47,7 +47,7 @@ TEST(Mapping, TileFollowsBlockM) {
     int block_m, tile_m, tile_n, stages;
   };
   for (const Case& c : {Case{8, 16, 512, 3}, Case{16, 16, 512, 3}, Case{24, 24, 512, 3},
-                        Case{32, 32, 512, 3}, Case{40, 32, 512, 3}, Case{256, 32, 512, 3}}) {
+                        Case{32, 32, 512, 3}, Case{40, 40, 512, 3}, Case{256, 40, 512, 3}}) {
     const KernelSchedule kernel =
         kernel_fields(shape(4096, 7168), with_block_m(c.block_m), {}).value();
     EXPECT_EQ(kernel.tile_m, c.tile_m) << c.block_m;
