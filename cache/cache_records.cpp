@@ -48,7 +48,8 @@ std::vector<std::string> TieredCache::compiler_identities() {
   std::vector<RecordedCompiler> recorded;
   std::vector<std::string> pinned;
   const auto collect = [&](const DiskTier& tier, Trust trust) {
-    if (!tier.why_root_not_trusted().empty()) return;
+    if (const std::string why = tier.why_root_not_trusted(); !why.empty())
+      return say(said_refused_, fmt::format("cache {}: {}", tier.name(), why));
     for (RecordedCompiler& compiler : recorded_compilers(tier.layout(), trust, files_))
       recorded.push_back(std::move(compiler));
     for (const Manifest& manifest : pinned_manifests(tier.layout(), files_, log_))
@@ -79,9 +80,31 @@ void TieredCache::record_compiler(const std::string& identity) {
   say(said_write_failure_, fmt::format("the compiler is not recorded: {}", problem));
 }
 
+bool TieredCache::is_stored(const CacheKey& key) {
+  const auto holds = [&key](CacheTier& tier) {
+    const TierAnswer answer = tier.get(key);
+    if (answer.lookup != Lookup::value) return false;
+    const Result<Entry> entry = parse_entry(answer.bytes);
+    return entry.ok() && check_identity(*entry, key).ok();
+  };
+  if (writable_ && holds(*writable_)) return true;
+  return std::any_of(readonly_.begin(), readonly_.end(),
+                     [&](const std::unique_ptr<DiskTier>& tier) { return holds(*tier); });
+}
+
+// A rename would replace a device or a link by the manifest, where the user meant to write to it.
+Status TieredCache::check_manifest_path(const std::string& path) {
+  FileStat stat;
+  if (path.empty() || files_.stat(path, stat) || !stat.exists || stat.is_regular) return {};
+  return Error{ErrorCode::invalid_argument, fmt::format("write manifest {}", path),
+               stat.is_directory ? "it is a folder" : "it is there and is no regular file",
+               "name a file that is to be made or replaced"};
+}
+
 Result<std::string> TieredCache::write_manifest(const Manifest& manifest, const std::string& path) {
   const std::string json = to_json(manifest);
   const std::string asked = fmt::format("write manifest '{}'", manifest.label);
+  CHORD_TRY(check_manifest_path(path));
   if (!path.empty()) {
     const std::size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);

@@ -76,6 +76,12 @@ class TieredCache {
   std::vector<std::string> compiler_identities();
   void record_compiler(const std::string& identity);
 
+  // True when a folder has a whole entry of this key, for the next process; memory is not looked
+  // at.
+  bool is_stored(const CacheKey& key);
+
+  // Refuses what is there and is no regular file: a folder, a device, a link.
+  Status check_manifest_path(const std::string& path);
   // Writes the manifest to `path` (if not empty) and pins it in the writable folder. The path of
   // what was written: `path`, else the pin.
   Result<std::string> write_manifest(const Manifest& manifest, const std::string& path = {});

@@ -35,9 +35,11 @@ std::int64_t padded_to_tiles(std::int64_t rows, std::int64_t experts) {
 }
 
 double launch_bytes(const GemmDescriptor& d, std::int64_t rows, std::int64_t experts) {
-  const double weights = static_cast<double>(abi::packed_weight_bytes(experts, d.n, d.k) +
-                                             abi::packed_scale_bytes(experts, d.n, d.k));
-  return weights + kBytesPerElement * static_cast<double>(rows) * static_cast<double>(d.n + d.k);
+  // Of one expert, because all of them may pass 2^63 where a plan is still legal.
+  const double weights = static_cast<double>(abi::packed_weight_bytes(1, d.n, d.k)) +
+                         static_cast<double>(abi::packed_scale_bytes(1, d.n, d.k));
+  return static_cast<double>(experts) * weights +
+         kBytesPerElement * static_cast<double>(rows) * static_cast<double>(d.n + d.k);
 }
 
 double operations(const GemmDescriptor& d, std::int64_t rows) {

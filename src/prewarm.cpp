@@ -41,19 +41,28 @@ std::string label_of(const Deployment& deployment) {
 class Run {
  public:
   Run(const std::vector<cubin::Recipe>& recipes, const PrewarmOptions& options,
-      cubin::CubinStore& store)
-      : recipes_(recipes), options_(options), store_(store), entries_(recipes.size()) {
+      cubin::CubinStore& store, cache::TieredCache& cache)
+      : recipes_(recipes),
+        options_(options),
+        store_(store),
+        cache_(cache),
+        entries_(recipes.size()) {
     report_.keys = static_cast<std::int64_t>(recipes.size());
   }
 
+  // Folders that hold everything need not be writable: an image layer, a read-only mount.
+  bool is_covered() const {
+    return std::all_of(recipes_.begin(), recipes_.end(),
+                       [this](const cubin::Recipe& recipe) { return store_.find(recipe); });
+  }
+
   void work(int jobs) {
-    const auto begin = std::chrono::steady_clock::now();
     std::vector<std::jthread> threads;
     for (int i = 1; i < jobs; ++i) threads.emplace_back([this] { take_all(); });
     take_all();
     threads.clear();
     report_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     std::sort(report_.missing.begin(), report_.missing.end(),
               [](const PrewarmMissing& a, const PrewarmMissing& b) { return a.label < b.label; });
   }
@@ -77,12 +86,14 @@ class Run {
     if (!entry && !options_.dry_run && !options_.check) {
       bool compiled = false;
       Result<cubin::EntryPointer> made = store_.obtain(recipe, &compiled);
-      progress.failed = !made.ok();
       progress.hit = made.ok() && !compiled;  // another process made it meanwhile
-      if (made.ok())
-        entry = *made;
-      else
+      if (!made.ok())
         reason = made.error().message();
+      else if (compiled && !cache_.is_stored((*made)->key))
+        reason = "compiled, but the cache folder did not take it: is it full or read-only?";
+      else
+        entry = *made;
+      progress.failed = entry == nullptr;
     }
     if (entry) {
       progress.key = entry->key.name;
@@ -111,11 +122,13 @@ class Run {
   const std::vector<cubin::Recipe>& recipes_;
   const PrewarmOptions& options_;
   cubin::CubinStore& store_;
+  cache::TieredCache& cache_;
   std::vector<cubin::EntryPointer> entries_;
   PrewarmReport report_;
   std::mutex mutex_;
   std::int64_t done_ = 0;
   std::atomic<std::size_t> next_{0};
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 cache::Manifest manifest_of(const std::vector<cubin::Recipe>& recipes,
@@ -159,14 +172,21 @@ Result<PrewarmReport> prewarm_recipes(const std::vector<cubin::Recipe>& recipes,
                                       const Deployment& deployment, const PrewarmOptions& options,
                                       cubin::CubinStore& store, cache::TieredCache& cache) {
   const bool reads_only = options.dry_run || options.check;
-  if (!reads_only) CHORD_TRY(cache.prepare_writable());
-  Run run(recipes, options, store);
+  CHORD_TRY(cache.check_manifest_path(options.manifest));
+  Run run(recipes, options, store, cache);
+  if (!reads_only && !run.is_covered()) {
+    CHORD_TRY(cache.prepare_writable());
+  }
   run.work(jobs_for(options.jobs));
   PrewarmReport& report = run.report();
   if (!reads_only || !options.manifest.empty()) {
     const cache::Manifest manifest = manifest_of(recipes, run.entries(), deployment);
     if (!options.dry_run && manifest.coverage.present > 0) {
-      CHORD_TRY(report.manifest, cache.write_manifest(manifest, options.manifest));
+      Result<std::string> written = cache.write_manifest(manifest, options.manifest);
+      // Nothing is lost without a pin in a folder that can not be written.
+      const bool matters = report.compiles > 0 || !options.manifest.empty();
+      if (!written && matters) return std::move(written).error();
+      if (written) report.manifest = std::move(written).value();
     }
   }
   return report;

@@ -41,7 +41,7 @@ constexpr const char* kExamples =
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--cases", flags.cases, "cases whose name has this text; may be repeated")
       ->type_name("TEXT")
-      ->check(not_empty())
+      ->check(flag_text())
       ->expected(1)
       ->take_all();
   app.add_option("--set", flags.set, "decode (default), prefill or all")
@@ -50,18 +50,18 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--list", flags.list, "list the chosen cases; needs no GPU");
   app.add_option("--iterations", flags.measure.iterations, "timed launches per case; default 60")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 100000));
+      ->transform(whole_number(1, 100000));
   app.add_option("--flush", flags.flush, "how the L2 is emptied: write (default) or read")
       ->type_name("NAME")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_option("--policy", flags.policy, "measured (default) or published")
       ->type_name("NAME")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_option("--kernel-fields", flags.kernel_fields,
                  "pin a kernel field: tile_m, tile_n, slices_per_stage, stages, dequantisation, "
                  "split, release; may be repeated")
       ->type_name("KEY=VALUE")
-      ->check(not_empty())
+      ->check(flag_text())
       ->expected(1)
       ->take_all();
   app.add_flag("--graph", flags.measure.graph, "time a CUDA graph's replay as well");
@@ -74,11 +74,11 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--check-only", flags.measure.check_only, "check the results, time nothing");
   app.add_option("--merge", flags.merge, "results file to keep the newest row of every case in")
       ->type_name("FILE")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_flag("--prewarm", flags.prewarm, "compile what the cases need; needs no GPU");
   app.add_option("--cache-dir", flags.cache_dir, "cache folder to use")
       ->type_name("FOLDER")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_flag("--json", flags.json, "one JSON object on standard output");
   app.footer(help_footer(kExamples));
 }

@@ -44,18 +44,18 @@ void add_shape_flags(CLI::App& app, Flags& flags) {
   const auto size = [&](const char* flag, std::int64_t& value, const char* text) {
     app.add_option(flag, value, text)
         ->type_name("COUNT")
-        ->check(CLI::Range(std::int64_t{1}, kMaxTableRows))
+        ->transform(whole_number(1, kMaxTableRows))
         ->group(group);
   };
   app.add_option("--family", flags.family,
                  "indexed, grouped_contiguous or grouped_masked (by model: indexed)")
       ->type_name("NAME")
-      ->check(not_empty())
+      ->check(flag_text())
       ->group(group);
   app.add_option("--profile", flags.profile,
                  "indexed: h200_prefill_ep8, h200_tp8, h200_decode_ep8 or blackwell_decode_ep8")
       ->type_name("NAME")
-      ->check(not_empty())
+      ->check(flag_text())
       ->group(group);
   size("--n", flags.n, "output columns of one expert");
   size("--k", flags.k, "depth");
@@ -65,7 +65,7 @@ void add_shape_flags(CLI::App& app, Flags& flags) {
   size("--expected-m", flags.expected_m, "grouped_masked: rows expected per expert");
   app.add_option("--block-m", flags.block_m, "an alignment of the routing that is already fixed")
       ->type_name("COUNT")
-      ->check(CLI::Range(8, 256))
+      ->transform(whole_number(8, 256))
       ->group(group);
 }
 
@@ -73,22 +73,22 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
   app.add_option("--role", flags.role, "decode (default), prefill or mix")
       ->type_name("NAME")
-      ->check(not_empty())
+      ->check(flag_text())
       ->group("Model");
   add_shape_flags(app, flags);
   app.add_option("--arch", flags.arch,
                  "sm_90a (default), sm_100a (default of Blackwell profiles) or sm_103a")
       ->type_name("NAME")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_option("--num-sms", flags.num_sms, "SMs of the GPU; default 132, on Blackwell 148")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole_number(1, 4096));
   app.add_option("--policy", flags.policy, "measured (default) or published")
       ->type_name("NAME")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_option("--cache-dir", flags.cache_dir, "cache folder to look into")
       ->type_name("FOLDER")
-      ->check(not_empty());
+      ->check(flag_text());
   app.add_flag("--table", flags.table, "the schedules of all rows instead of one answer");
   app.add_flag("--source", flags.source, "the CUDA source that the compiler would be given");
   app.add_flag("--key", flags.key, "the fields that make the cache key");

@@ -35,7 +35,7 @@ constexpr const char* kExamples =
 void add_flags(CLI::App& app, Flags& flags) {
   add_model_flags(app, flags.model);
   const auto text = [&](const char* flag, auto& value, const char* help, const char* type) {
-    return app.add_option(flag, value, help)->type_name(type)->check(not_empty());
+    return app.add_option(flag, value, help)->type_name(type)->check(flag_text());
   };
   text("--role", flags.role, "decode (default), prefill, mix, or both (decode and prefill)",
        "NAME");
@@ -49,10 +49,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   text("--rows", flags.rows, "routed rows to cover, both ends included; default: all", "MIN:MAX");
   app.add_option("--num-sms", flags.num_sms, "SMs of the GPU; default 132, on Blackwell 148")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole_number(1, 4096));
   app.add_option("--jobs", flags.jobs, "parallel compiles; default: cores, bounded by memory")
       ->type_name("COUNT")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   text("--cache-dir", flags.cache_dir, "cache folder to fill", "FOLDER");
   text("--manifest", flags.manifest, "file that lists what is covered; default: in the cache",
        "FILE");

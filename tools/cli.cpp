@@ -5,12 +5,26 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "chord/version.h"
 #include "src/explain.h"
 
 namespace chord::tools {
+namespace {
+
+// Messages of the parser repeat what was typed, and that may be a megabyte. Cuts no character of
+// UTF-8 in two.
+std::string clipped(std::string text) {
+  constexpr std::size_t kMost = 400;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
 
 int exit_code_of(const Error& error) {
   switch (error.code) {
@@ -51,15 +65,32 @@ std::optional<int> parse_flags(CLI::App& app, int argc, const char* const* argv)
     return print_text(version ? std::string(kVersionText) + "\n" : app.help());
   } catch (const CLI::ParseError& error) {
     return report(Error{ErrorCode::invalid_argument, app.get_name() + " with these flags",
-                        error.what(), fmt::format("see {} --help", app.get_name())},
+                        clipped(error.what()), fmt::format("see {} --help", app.get_name())},
                   wants_json(argc, argv));
   }
 }
 
-CLI::Validator not_empty() {
+CLI::Validator flag_text() {
   return CLI::Validator(
-      [](const std::string& value) { return value.empty() ? std::string("is empty") : ""; }, "",
-      "not_empty");
+      [](const std::string& value) -> std::string {
+        if (value.empty()) return "is empty";
+        if (value.rfind("--", 0) == 0) return fmt::format("the value is missing before {}", value);
+        return "";
+      },
+      "", "flag_text");
+}
+
+CLI::Validator whole_number(std::int64_t first, std::int64_t last) {
+  const auto check = [first, last](std::string& value) -> std::string {
+    const bool digits = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+    std::int64_t number = -1;
+    if (digits) std::from_chars(value.data(), value.data() + value.size(), number);
+    if (number < first || number > last)
+      return fmt::format("'{}' is not a whole number in {}..{}", value, first, last);
+    value = std::to_string(number);  // without leading zeros, which CLI11 would read as octal
+    return "";
+  };
+  return CLI::Validator(check, fmt::format("{}..{}", first, last), "whole_number");
 }
 
 int report(const Error& error, bool json) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -29,8 +30,13 @@ bool wants_json(int argc, const char* const* argv);
 // Reads the flags. A value is an exit code to return at once (--help, --version or bad flags).
 std::optional<int> parse_flags(CLI::App& app, int argc, const char* const* argv);
 
-// A check for text flags: an empty value is a mistake of the caller's script, never "not given".
-CLI::Validator not_empty();
+// A check for text flags: an empty value is a mistake of the caller's script, never "not given",
+// and a value like "--json" is the next flag, swallowed because the value is missing.
+CLI::Validator flag_text();
+
+// Number flags, for Option::transform: decimal digits only, so that 010 is ten as everywhere else
+// and 0x10, +5 or " 5" are refused.
+CLI::Validator whole_number(std::int64_t first, std::int64_t last);
 
 // Shows the error and returns its exit code.
 int report(const Error& error, bool json);

@@ -45,19 +45,19 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   const std::string group = "Model";
   app.add_option("--model", flags.model, "built-in model: " + known_models())
       ->type_name("NAME")
-      ->check(not_empty())
+      ->check(flag_text())
       ->group(group);
   app.add_option("--config", flags.config, "config.json of a Hugging Face model instead")
       ->type_name("FILE")
-      ->check(not_empty())
+      ->check(flag_text())
       ->group(group);
   app.add_option("--ep", flags.ep, "experts are shared by this many GPUs")
       ->type_name("WAYS")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->group(group);
   app.add_option("--tp", flags.tp, "every expert is cut into this many parts")
       ->type_name("WAYS")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->group(group);
 }
 

@@ -39,5 +39,6 @@ printf '\n20 tokens per GPU:\n\n'
 
 if [[ ${CHORD_NVRTC_LIBRARY:-}:${LD_LIBRARY_PATH:-} != "$callers" ]]; then
   printf '\nTo compile more kernels from this shell, first:\n'
-  printf '  export %s=%q\n' CHORD_NVRTC_LIBRARY "$CHORD_NVRTC_LIBRARY" LD_LIBRARY_PATH "$LD_LIBRARY_PATH"
+  printf '  export %s=%q\n' CHORD_NVRTC_LIBRARY "$CHORD_NVRTC_LIBRARY" \
+    LD_LIBRARY_PATH "$LD_LIBRARY_PATH"
 fi

@@ -33,8 +33,8 @@ struct NameTable {
   Result<Value> parse(std::string_view text) const {
     for (const auto& [v, known] : rows)
       if (text == known) return v;
-    return Error{ErrorCode::invalid_argument, fmt::format("{} '{}'", what, text), "no such name",
-                 fmt::format("one of: {}", choices())};
+    return Error{ErrorCode::invalid_argument, fmt::format("{} '{}'", what, text.substr(0, 64)),
+                 "no such name", fmt::format("one of: {}", choices())};
   }
 };
 
@@ -93,7 +93,7 @@ constexpr NameTable<JitPolicy, 3> kJitPolicies{
     {{{JitPolicy::allow, "allow"}, {JitPolicy::warn, "warn"}, {JitPolicy::never, "never"}}}};
 
 Error unsupported_architecture(std::string_view text) {
-  return Error{ErrorCode::unsupported, fmt::format("architecture {}", text),
+  return Error{ErrorCode::unsupported, fmt::format("architecture {}", text.substr(0, 64)),
                "no kernels of this library run on it",
                fmt::format("supported: {} (H200; B200; B300)", kArchitectures.choices())};
 }

@@ -68,10 +68,18 @@ Result<cache::Entry> CubinStore::compile(const Recipe& recipe, const CacheKey& k
 
 Error CubinStore::refused(const Recipe& recipe) const {
   const std::optional<CacheKey> key = recorded_key(recipe);
-  return Error{ErrorCode::cache_miss, fmt::format("cubin of {}", recipe.label),
-               fmt::format("it is not in the cache{} and CHORD_JIT=never forbids a compile",
-                           key ? fmt::format(" (key {})", key->name) : ""),
-               "prewarm the deployment with chord-prewarm, or set CHORD_JIT=allow"};
+  std::string sought;
+  if (key) {
+    sought = fmt::format(" (key {}", key->name);
+    if (const std::optional<cache::NearestEntry> nearest = cache_.nearest(*key))
+      sought += fmt::format("; the nearest entry {} differs in {}", nearest->name,
+                            fmt::join(nearest->differing_fields, ", "));
+    sought += ")";
+  }
+  return Error{
+      ErrorCode::cache_miss, fmt::format("cubin of {}", recipe.label),
+      fmt::format("it is not in the cache{} and CHORD_JIT=never forbids a compile", sought),
+      "prewarm the deployment with chord-prewarm, or set CHORD_JIT=allow"};
 }
 
 }  // namespace chord::cubin

@@ -79,6 +79,14 @@ std::vector<std::string> default_candidates() {
   return candidates;
 }
 
+// NVRTC opens its builtins by bare name, which the loader seeks on its own path only, where no wheel
+// is. Opened by path before, they are found by that name.
+void open_builtins(const NvrtcApi& api) {
+  const fs::path path = fs::path(api.path).parent_path() /
+                        fmt::format("libnvrtc-builtins.so.{}.{}", api.major, api.minor);
+  if (is_file(path)) static_cast<void>(base::DynamicLibrary::open(path.string()));
+}
+
 Result<NvrtcApi> fill_table(const base::DynamicLibrary& library) {
   NvrtcApi api;
   api.path = library.path();
@@ -96,6 +104,7 @@ Result<NvrtcApi> fill_table(const base::DynamicLibrary& library) {
   if (!complete || api.version(&api.major, &api.minor) != NVRTC_SUCCESS)
     return Error{ErrorCode::unavailable, "use " + api.path + " as NVRTC",
                  "it lacks entry points of NVRTC", "CUDA 12.0 or newer is needed"};
+  open_builtins(api);
   return api;
 }
 

@@ -125,6 +125,13 @@ TEST_F(NotTrusted, FolderThatOthersMayWrite) {
   EXPECT_FALSE(std::filesystem::exists(layout().entry(other.name)));
 }
 
+TEST_F(NotTrusted, FolderIsNamedToWhoAsksOnlyForItsCompilers) {
+  fill({make_key("a")});
+  ASSERT_EQ(::chmod(root().c_str(), 0777), 0);
+  EXPECT_TRUE(open()->compiler_identities().empty());
+  EXPECT_TRUE(log.has(LogLevel::warn, "group or others may write it (mode 0777)"));
+}
+
 TEST_F(NotTrusted, SubfolderThatOthersMayWrite) {
   const CacheKey key = make_key("a");
   fill({key});

@@ -2,6 +2,7 @@
 #include "cache/tiered_cache.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -158,6 +159,28 @@ TEST_F(TieredCacheTest, MissingReadonlyFolderIsNamed) {
   with_missing.readonly_dirs = {folder / "nowhere"};
   open(with_missing);
   EXPECT_TRUE(log.has(LogLevel::warn, folder / "nowhere"));
+}
+
+TEST_F(TieredCacheTest, StoredMeansInAFolderNotInMemory) {
+  const CacheKey key = make_key("a");
+  const auto cache = open();
+  ASSERT_TRUE(cache->get_or_make(key, maker(key)).ok());
+  EXPECT_TRUE(cache->is_stored(key));
+  EXPECT_FALSE(cache->is_stored(make_key("b")));
+  std::filesystem::remove(layout().entry(key.name));
+  EXPECT_NE(cache->find(key), nullptr) << "memory still has it";
+  EXPECT_FALSE(cache->is_stored(key));
+}
+
+TEST_F(TieredCacheTest, AManifestReplacesNothingButAFile) {
+  const auto cache = open();
+  ASSERT_EQ(::symlink("/dev/null", (folder / "link").c_str()), 0);
+  for (const std::string& path : {folder / "link", std::string("/dev/null"), folder / ""})
+    EXPECT_FALSE(cache->write_manifest(Manifest{}, path).ok()) << path;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_TRUE(cache->write_manifest(Manifest{}, folder / "manifest.json").ok());
+  EXPECT_TRUE(cache->write_manifest(Manifest{}, folder / "manifest.json").ok());
 }
 
 TEST_F(TieredCacheTest, CompilersAreRememberedMostRecentFirst) {

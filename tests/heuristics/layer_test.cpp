@@ -198,7 +198,7 @@ TEST(Deployments, HoldEveryGroupedKernelToo) {
     }
 }
 
-TEST(Layers, ABlockMThatRepeatsTheAnswerChangesNeitherProjection) {
+TEST(Layer, ABlockMThatRepeatsTheAnswerChangesNeitherProjection) {
   // The down projection alone would choose 128 here, gate/up 176.
   for (const std::int64_t rows : {1024, 16384, 65536}) {
     const LayerDescriptor layer = kimi(kEp8, Role::prefill, rows);

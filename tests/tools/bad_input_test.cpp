@@ -68,6 +68,36 @@ TEST(ExplainBadInput, OfFlagsThemselves) {
   expect_refused("chord-explain", {"--model", "", "--ep", "8", "--rows", "1"}, "--model");
 }
 
+TEST(ExplainBadInput, OfNumbersInOtherSpellings) {
+  for (const char* number : {"0x10", "+5", " 5", "5 ", "1e3", "1'000", "1_000", "0b1", ""}) {
+    std::vector<std::string> arguments = words(kModel + "--rows");
+    arguments.emplace_back(number);
+    expect_refused("chord-explain", arguments, "--rows");
+  }
+  const Outcome zeros = run_tool("chord-explain", words(kModel + "--rows 010 --json"));
+  EXPECT_EQ(zeros.json()["gate_up"]["rows"], 10) << "decimal, not octal";
+}
+
+TEST(ExplainBadInput, OfAFlagInAValuesPlace) {
+  expect_all_refused("chord-explain", {{"--model --ep 8 --rows 1", "--model"},
+                                       {kModel + "--rows 1 --arch --table", "--arch"}});
+  const Outcome outcome = run_tool("chord-prewarm", words(kModel + "--check --manifest --json"));
+  EXPECT_EQ(outcome.exit_code, 2) << "a file named --json was written";
+  EXPECT_TRUE(outcome.json().contains("error")) << outcome.out << outcome.err;
+}
+
+TEST(ExplainBadInput, OfAHundredKilobytesIsAShortMessage) {
+  const std::string huge(100000, 'x');
+  const std::vector<std::string> model = words(kModel + "--rows 1");
+  for (const char* flag : {"--arch", "--role", "--policy", "--family", "--num-sms", "stray"}) {
+    std::vector<std::string> arguments = model;
+    arguments.insert(arguments.end(), {flag, huge});
+    const Outcome outcome = run_tool("chord-explain", arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << flag;
+    EXPECT_LT(outcome.err.size(), 1000u) << flag;
+  }
+}
+
 TEST(ExplainBadInput, OfModels) {
   expect_all_refused("chord-explain",
                      {{"--model kimi-k9 --ep 8 --rows 1", "kimi-k9"},

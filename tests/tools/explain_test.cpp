@@ -107,6 +107,28 @@ TEST(Explain, AnOverrideIsTheOrigin) {
   EXPECT_EQ(json["origin"], "override");
 }
 
+TEST(Explain, FloorsOfTheLargestShapeDoNotOverflow) {
+  const Json json = explain_json(
+      "--family indexed --profile h200_decode_ep8 --n 1073741824 --k 1073741824 --experts 16384 "
+      "--rows 1073741824");
+  EXPECT_GT(json["memory_floor_us"].get<double>(), 1e12);
+}
+
+TEST(Explain, TheTableOfAPinnedLayerIsItsAnswers) {
+  const Environment pinned{{"CHORD_W4A16_BM", "64"}};
+  const std::string layer = "--model kimi-k2.5 --ep 8 --role prefill ";
+  const Json table = explain_json(layer + "--table", pinned);
+  for (const int rows : {1, 1024, 30000}) {
+    const Json answer = explain_json(layer + "--rows " + std::to_string(rows), pinned);
+    for (const char* projection : {"gate_up", "down"})
+      for (const Json& row : table[projection]["table"]) {
+        if (row["min_rows"] >= rows || row["max_rows"] < rows) continue;
+        EXPECT_EQ(row["schedule"], answer[projection]["schedule"]) << projection << rows;
+        EXPECT_EQ(row["origin"], answer[projection]["origin"]) << projection << rows;
+      }
+  }
+}
+
 TEST(Explain, UnknownShapeIsFallback) {
   const Json json = explain_json(
       "--family indexed --profile h200_decode_ep8 --n 512 --k 256 --experts 8 --rows 8");

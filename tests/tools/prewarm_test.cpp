@@ -162,6 +162,62 @@ TEST(Prewarm, AManifestThatCanNotBeWrittenIsAnError) {
   EXPECT_NE(outcome.out.find(scratch.path("file")), std::string::npos) << outcome.out;
 }
 
+TEST(Prewarm, AManifestNeverReplacesALink) {
+  const ScratchFolder scratch;
+  const std::string link = scratch.path("link");
+  fs::create_symlink("/dev/null", link);
+  const Outcome outcome =
+      prewarm(scratch.path("cache"), std::string(kDecode) + " --manifest " + link);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(files_under(scratch.path("cache")).empty()) << "refused before any compile";
+}
+
+TEST(Prewarm, ACubinThatTheFolderDoesNotTakeIsAFailure) {
+  SKIP_WITHOUT_COMPILER();
+  const ScratchFolder scratch;
+  fs::create_directory(scratch.path("cache"));
+  fs::permissions(scratch.path("cache"), fs::perms::owner_all);
+  write_file(scratch.path("cache/v1"), "in the place of the entries");
+  const Outcome outcome =
+      prewarm(scratch.path("cache"), "--model kimi-k2.5 --ep 8 --role decode --rows 1:1 --json");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.out;
+  EXPECT_EQ(outcome.json()["failed"], outcome.json()["keys"]);
+  EXPECT_EQ(outcome.json()["compiles"], 0);
+}
+
+TEST(Prewarm, CoveredByReadOnlyFoldersItNeedsNoOther) {
+  SKIP_WITHOUT_COMPILER();
+  std::vector<std::string> arguments = {"-u", "CHORD_CACHE_DIR", tool_path("chord-prewarm")};
+  for (const std::string& argument : words(kDecode)) arguments.push_back(argument);
+  const Outcome outcome = run_program(
+      "/usr/bin/env", arguments,
+      {{"CHORD_CACHE_READONLY_DIRS", warm_cache()}, {"HOME", ""}, {"XDG_CACHE_HOME", ""}});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.json()["hits"], outcome.json()["keys"]);
+  EXPECT_TRUE(outcome.json()["manifest"].is_null()) << outcome.out;
+}
+
+TEST(Explain, AnotherValueOfAnOverrideIsAnotherKey) {
+  SKIP_WITHOUT_COMPILER();
+  const auto key = [](const Environment& overrides) {
+    Environment environment = overrides;
+    environment["CHORD_CACHE_DIR"] = warm_cache();
+    return run_tool("chord-explain",
+                    words("--family indexed --profile h200_decode_ep8 --n 4096 --k 7168 "
+                          "--experts 48 --rows 160 --json"),
+                    environment)
+        .json()["key"]
+        .dump();
+  };
+  const std::string plain = key({});
+  EXPECT_EQ(key({{"CHORD_W4A16_BN", "256"}}), plain) << "the default";
+  const std::set<std::string> keys{
+      plain, key({{"CHORD_W4A16_BM", "16"}}), key({{"CHORD_W4A16_BN", "128"}}),
+      key({{"CHORD_W4A16_BK", "128"}}), key({{"CHORD_W4A16_STAGES", "3"}})};
+  EXPECT_EQ(keys.size(), 5u);
+}
+
 TEST(Explain, KeyTextNamesTheArchitectureAndTheCompiler) {
   SKIP_WITHOUT_COMPILER();
   const Outcome outcome = run_tool(
