@@ -34,6 +34,8 @@ std::string label_of(const Deployment& deployment) {
   for (const Role role : deployment.roles) text += fmt::format(" {}", name(role));
   for (const Family family : deployment.families) text += fmt::format(" {}", name(family));
   for (const Architecture arch : deployment.archs) text += fmt::format(" {}", name(arch));
+  const bool whole_table = deployment.min_rows <= 1 && deployment.max_rows >= kMaxTableRows;
+  if (!whole_table) text += fmt::format(" rows {}:{}", deployment.min_rows, deployment.max_rows);
   return text;
 }
 

@@ -62,20 +62,6 @@ chord_install_packages() {
   chord_apt_install "${CHORD_PACKAGES[@]}"
 }
 
-# chord_use_nvrtc LIBRARY: a file or a folder. NVRTC opens its libnvrtc-builtins by bare name, so a
-# folder that the loader does not know must be on its path too, or every compile fails.
-chord_use_nvrtc() {
-  local library=$1 folder
-  export CHORD_NVRTC_LIBRARY=$library
-  [[ $library == */* ]] || return 0
-  for folder in "$library"/{.,lib64,lib,nvidia/cu13/lib,cu13/lib} "$(dirname "$library")"; do
-    [[ -e $folder/libnvrtc.so.13 ]] && break
-  done
-  folder=$(cd "$folder" 2>/dev/null && pwd) || return 0
-  [[ :${LD_LIBRARY_PATH:-}: == *:"$folder":* ]] ||
-    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
-}
-
 # Version 13 only: Debian's own toolkit is too old for these architectures.
 chord_has_nvrtc() {
   local folder
@@ -83,7 +69,7 @@ chord_has_nvrtc() {
     grep -q 'libnvrtc\.so\.13 ' && return 0
   for folder in /usr/local/cuda*/lib{64,} "${CUDA_HOME:-}"/lib{64,} "${CUDA_PATH:-}"/lib{64,}; do
     [[ -e $folder/libnvrtc.so.13 ]] || continue
-    chord_use_nvrtc "$folder/libnvrtc.so.13"
+    export CHORD_NVRTC_LIBRARY=$folder/libnvrtc.so.13
     return 0
   done
   return 1
@@ -110,15 +96,12 @@ chord_fetch_nvrtc() {
 # chord_find_nvrtc BUILD: the caller's own choice, else an installed one, else the wheel.
 chord_find_nvrtc() {
   local target=$1/nvrtc library
-  if [[ -n ${CHORD_NVRTC_LIBRARY:-} ]]; then
-    chord_use_nvrtc "$CHORD_NVRTC_LIBRARY"
-    return 0
-  fi
+  [[ -z ${CHORD_NVRTC_LIBRARY:-} ]] || return 0
   chord_has_nvrtc && return 0
   library=$target/nvidia/cu13/lib/libnvrtc.so.13
   [[ -e $library ]] || chord_fetch_nvrtc "$target" || return 1
   [[ -e $library ]] || chord_fail "the wheel $CHORD_NVRTC_WHEEL holds no $library" || return 1
-  chord_use_nvrtc "$library"
+  export CHORD_NVRTC_LIBRARY=$library
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then

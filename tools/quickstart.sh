@@ -22,7 +22,7 @@ build=$root/build
 source "$root/tools/install_packages.sh"
 
 chord_install_packages
-callers=${CHORD_NVRTC_LIBRARY:-}:${LD_LIBRARY_PATH:-}
+callers=${CHORD_NVRTC_LIBRARY:-}
 chord_find_nvrtc "$build"
 
 generator=()
@@ -37,8 +37,7 @@ printf '\nKimi K2.5, EP8, decode: kernels for sm_90a and sm_103a\n'
 printf '\n20 tokens per GPU:\n\n'
 "$build/bin/chord-explain" --model kimi-k2.5 --ep 8 --role decode --rows 160
 
-if [[ ${CHORD_NVRTC_LIBRARY:-}:${LD_LIBRARY_PATH:-} != "$callers" ]]; then
+if [[ ${CHORD_NVRTC_LIBRARY:-} != "$callers" ]]; then
   printf '\nTo compile more kernels from this shell, first:\n'
-  printf '  export %s=%q\n' CHORD_NVRTC_LIBRARY "$CHORD_NVRTC_LIBRARY" \
-    LD_LIBRARY_PATH "$LD_LIBRARY_PATH"
+  printf '  export CHORD_NVRTC_LIBRARY=%q\n' "$CHORD_NVRTC_LIBRARY"
 fi
