@@ -79,8 +79,8 @@ std::vector<std::string> default_candidates() {
   return candidates;
 }
 
-// NVRTC opens its builtins by bare name, which the loader seeks on its own path only, where no wheel
-// is. Opened by path before, they are found by that name.
+// NVRTC opens its builtins by bare name, which the loader seeks on its own path only, where no
+// wheel is. Opened by path before, they are found by that name.
 void open_builtins(const NvrtcApi& api) {
   const fs::path path = fs::path(api.path).parent_path() /
                         fmt::format("libnvrtc-builtins.so.{}.{}", api.major, api.minor);
