@@ -77,7 +77,6 @@ Result<Engine> Engine::create(Options from_code) {
 }
 
 // --- descriptor -> schedule: pure, needs no GPU, no driver, no compiler
-// ---------------------------
 
 Result<Decision> Engine::plan(const GemmDescriptor& descriptor) const {
   return heuristics::solve(descriptor, *state_->options.overrides, state_->options.policy);
@@ -92,7 +91,6 @@ Result<ScheduleTable> Engine::schedule_table(const GemmDescriptor& descriptor) c
 }
 
 // --- schedule -> source -> key: from here on nothing depends on why it was chosen
-// -----------------
 
 Result<std::string> Engine::source(const Decision& decision) const {
   CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(decision));
@@ -156,7 +154,6 @@ Result<PrewarmReport> Engine::prewarm(const Deployment& deployment, const Prewar
 }
 
 // --- key -> cubin -> module: from here on nothing depends on where the cubin came from
-// ------------
 
 Result<PreparedMemo::Value> Engine::State::load(const cubin::Recipe& recipe,
                                                 const cubin::EntryPointer& entry) {
@@ -177,10 +174,19 @@ Result<PreparedMemo::Value> Engine::State::load(const cubin::Recipe& recipe,
   return PreparedMemo::Value(std::move(state));
 }
 
-Result<PreparedKernel> Engine::prepare(const Decision& decision) {
+namespace {
+
+Result<cuda::CUcontext> current_context() {
   CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
   cuda::CUcontext context = nullptr;
   CHORD_TRY(cuda::check(driver->ctx_get_current(&context), "ask for the current CUDA context"));
+  return context;
+}
+
+}  // namespace
+
+Result<PreparedKernel> Engine::prepare(const Decision& decision) {
+  CHORD_TRY(const cuda::CUcontext context, current_context());
   CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(decision));
   CHORD_TRY(const cubin::EntryPointer entry, state_->store->obtain(recipe));
 
@@ -197,9 +203,7 @@ Result<PreparedKernel> Engine::prepare(const Decision& decision) {
 }
 
 Result<PreparedKernel> Engine::prepare(const GemmDescriptor& descriptor) {
-  CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
-  cuda::CUcontext context = nullptr;
-  CHORD_TRY(cuda::check(driver->ctx_get_current(&context), "ask for the current CUDA context"));
+  CHORD_TRY(const cuda::CUcontext context, current_context());
   const MemoKey key{descriptor, context};
   if (PreparedMemo::Value known = state_->memo.find(key)) return PreparedKernel(std::move(known));
   CHORD_TRY(const Decision decision, plan(descriptor));
@@ -209,7 +213,6 @@ Result<PreparedKernel> Engine::prepare(const GemmDescriptor& descriptor) {
 }
 
 // --- module -> launch: nothing below compiles, allocates or reads a file
-// --------------------------
 
 namespace {
 
@@ -249,8 +252,7 @@ Status Engine::pack(const WeightSource& source, const PackedShape& shape, void* 
   CHORD_TRY(weights::check_pack_pointers(source, weights, scales));
   CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
   CHORD_TRY(const cuda::Device device, cuda::current_device());
-  cuda::CUcontext context = nullptr;
-  CHORD_TRY(cuda::check(driver->ctx_get_current(&context), "ask for the current CUDA context"));
+  CHORD_TRY(const cuda::CUcontext context, current_context());
   CHORD_TRY(const cubin::Recipe recipe,
             cubin::pack_recipe(device.arch, source.code_source, source.scale_source));
   PreparedMemo::Value packer;
@@ -273,7 +275,6 @@ Status Engine::pack(const WeightSource& source, const PackedShape& shape, void* 
 }
 
 // --- sight
-// ----------------------------------------------------------------------------------------
 
 CacheCounters Engine::counters() const { return state_->cache->counters(); }
 const Options& Engine::options() const { return state_->options; }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+
 namespace chord::launch {
 namespace {
 
@@ -101,7 +103,13 @@ Status fill(const LaunchShape& shape, const MaskedRouting& routing, abi::GemmPar
   return {};
 }
 
-constexpr std::size_t kRoutingIndex[] = {0, 1, 2};  // variant index of a RoutingKind
+// The alternatives of GemmArguments::routing stand in the order of RoutingKind.
+template <abi::RoutingKind Kind>
+using ArgumentsOf =
+    std::variant_alternative_t<static_cast<std::size_t>(Kind), decltype(GemmArguments::routing)>;
+static_assert(std::is_same_v<ArgumentsOf<abi::RoutingKind::indexed>, IndexedRouting>);
+static_assert(std::is_same_v<ArgumentsOf<abi::RoutingKind::grouped_contiguous>, ContiguousRouting>);
+static_assert(std::is_same_v<ArgumentsOf<abi::RoutingKind::grouped_masked>, MaskedRouting>);
 
 }  // namespace
 
@@ -115,7 +123,7 @@ std::size_t workspace_bytes(const LaunchShape& shape) {
 
 Status fill_params(const LaunchShape& shape, const GemmArguments& arguments,
                    abi::GemmParams& params) {
-  if (arguments.routing.index() != kRoutingIndex[static_cast<int>(shape.problem.routing)])
+  if (arguments.routing.index() != static_cast<std::size_t>(shape.problem.routing))
     return refuse(shape, "the arguments carry another routing",
                   "set arguments.routing to the kind that the kernel was planned for");
   CHORD_TRY(check_weight(shape, arguments.weight));
