@@ -10,9 +10,8 @@
 
 namespace chord::device {
 
-template <Schedule S, abi::Problem P>
+template <Schedule S, abi::Problem P, class Mainloop>
 class Consumer {
-  using Mainloop = MmaMainloop<S>;
   static constexpr i32 kStrips = Mainloop::kStrips;
   static constexpr i32 kSteps = Mainloop::kSteps;
 

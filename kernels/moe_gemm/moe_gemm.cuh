@@ -1,7 +1,8 @@
 // The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all
 // four warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
 //
-// Registers move from the producer to the consumers (168 at launch; 88 and 208 after, so that the
+// Registers move from the producer to the consumers: 168 at launch, 88 and 208 after (40 and 232
+// spill the planner, 88 and 208 spill nothing). Flags and partials belong to one launch, so a
 // workspace may be used by one launch at a time.
 #pragma once
 
@@ -37,7 +38,8 @@ inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& tabl
   if (thread < 32) producer.finish();
 }
 
-template <Schedule S, Problem P>
+// A benchmark may put another loop in the place of the mma one: the same loads, less work.
+template <Schedule S, Problem P, class Mainloop = MmaMainloop<S>>
 inline void moe_gemm(const GemmParams& p) {
   static_assert(abi::is_well_formed(S), "the schedule does not fit this kernel");
   static_assert(abi::is_legal_shape(P.n, P.k), "N and K must be multiples of 64");
@@ -61,7 +63,7 @@ inline void moe_gemm(const GemmParams& p) {
                   static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
-    Consumer<S, P>(p, ring, warp, lane).run();
+    Consumer<S, P, Mainloop>(p, ring, warp, lane).run();
   }
 }
 
