@@ -191,6 +191,18 @@ void explain_measured(const Profile& profile, const MeasuredRow& row, Trace& tra
                 row.evidence.kernel_digest, row.evidence.median_us, row.evidence.date);
 }
 
+void explain_tile(const GemmDescriptor& d, const KernelSchedule& kernel, const Overrides& pins,
+                  Trace& trace) {
+  if (pins.tile_m || !trace.keeps()) return;
+  const double mean = d.family == Family::grouped_masked
+                          ? static_cast<double>(d.expected_m)
+                          : static_cast<double>(d.rows) / static_cast<double>(d.experts);
+  trace.because("kernel_tile",
+                "tile_m {} for blocks of {} and {:.1f} rows per expert: an expert with more rows "
+                "than a tile has its weights read again",
+                kernel.tile_m, kernel.block_m, mean);
+}
+
 // The descriptor's answer with the situation's overrides as pins.
 Result<Answer> draft(const Situation& s, const GemmDescriptor& d, Trace& trace) {
   const MeasuredRow* measured = measured_row(s, d);
@@ -202,6 +214,7 @@ Result<Answer> draft(const Situation& s, const GemmDescriptor& d, Trace& trace) 
   answer.schedule = drafted.schedule;
   answer.origin = measured ? Origin::measured : drafted.origin;
   CHORD_TRY(answer.kernel, kernel_fields(d, answer.schedule, pins));
+  explain_tile(d, answer.kernel, pins, trace);
   if (is_blackwell(d.arch) && !pins.dequantisation)
     trace.because(
         "ordinary_dequantisation_until_checked",
@@ -259,7 +272,7 @@ Result<Answer> answer(const Situation& situation, const GemmDescriptor& descript
 }
 
 std::vector<std::int64_t> data_limits(const Situation& s, const GemmDescriptor& d) {
-  std::vector<std::int64_t> limits;
+  std::vector<std::int64_t> limits = tile_limits(d);
   const Profile* profile = profile_of(s.profiles, d);
   if (!profile) return limits;
   for (const MeasuredRow& row : profile->measured)

@@ -34,7 +34,7 @@ Result<Answer> answer(const Situation& situation, const GemmDescriptor& descript
 Overrides pins_at(const Situation& situation, const GemmDescriptor& descriptor);
 
 // Rows (or expected_m) behind which the answer can change for reasons that are data: the limits of
-// profile rows and measured rows.
+// profile rows and measured rows, and the rows per expert that a tile is chosen for.
 std::vector<std::int64_t> data_limits(const Situation& situation, const GemmDescriptor& descriptor);
 
 GroupedProblem grouped_problem(const GemmDescriptor& descriptor);

@@ -7,18 +7,35 @@
 #include <algorithm>
 
 #include "heuristics/pins.h"
+#include "heuristics/validate.h"
 
 namespace chord::heuristics {
 namespace {
 
-// Blocks of one expert are merged up to tile_m, so a small tile fits the block and a large block is
-// walked in tiles of 40, the widest that 512 columns leave registers for. Tiles of 256 columns
-// lose, since a warp then has half the weight rows (H200, EP8 gate/up masked, 32 and 64 rows per
-// expert: 267 and 522 us at 32 x 512, 358 and 574 at 64 x 256).
-int tile_m_for(int block_m) {
-  for (const int tile_m : {16, 24, 32})
-    if (block_m <= tile_m) return tile_m;
-  return 40;
+// Blocks of one expert are merged up to tile_m, and an expert with more rows has its weights read
+// once per tile. So a tile holds a block, and the rows of nearly every expert of a random routing:
+// the mean and two standard deviations of it. 40 rows are the widest that 512 columns leave
+// registers for; tiles of 256 columns lose, since a warp then has half the weight rows. (H200,
+// EP32 gate/up at 50 tokens, 33 rows per expert: 119 us in tiles of 16, 88 in tiles of 40. EP8
+// gate/up masked, 32 and 64 rows: 267 and 522 us at 32 x 512, 358 and 574 at 64 x 256.)
+struct TileWidth {
+  int tile_m;
+  int quarter_rows;  // the largest mean, in quarters of a row: mean + 2 sqrt(mean) <= tile_m
+};
+constexpr TileWidth kTileWidths[] = {{16, 39}, {24, 64}, {32, 90}};
+constexpr int kWidestTile = 40;
+
+// Of (rows or expected_m) at which a mean of so many quarters is reached.
+std::int64_t last_rows(const GemmDescriptor& d, int quarter_rows) {
+  const std::int64_t experts = d.family == Family::grouped_masked ? 1 : d.experts;
+  return experts * quarter_rows / 4;
+}
+
+int tile_m_for(const GemmDescriptor& d, int block_m) {
+  for (const TileWidth& width : kTileWidths)
+    if (block_m <= width.tile_m && axis_value(d) <= last_rows(d, width.quarter_rows))
+      return width.tile_m;
+  return kWidestTile;
 }
 
 // As wide as the accumulators allow, but not wider than N needs.
@@ -100,12 +117,19 @@ void report_split(const PublishedSchedule& schedule, const KernelSchedule& kerne
 
 }  // namespace
 
+std::vector<std::int64_t> tile_limits(const GemmDescriptor& descriptor) {
+  std::vector<std::int64_t> limits;
+  for (const TileWidth& width : kTileWidths)
+    limits.push_back(last_rows(descriptor, width.quarter_rows));
+  return limits;
+}
+
 Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
                                      const PublishedSchedule& schedule, const Overrides& pins) {
   KernelSchedule kernel;
   kernel.mainloop = abi::Mainloop::mma;
   kernel.block_m = schedule.block_m;
-  kernel.tile_m = pins.tile_m.value_or(tile_m_for(schedule.block_m));
+  kernel.tile_m = pins.tile_m.value_or(tile_m_for(descriptor, schedule.block_m));
   kernel.tile_n = pins.tile_n.value_or(tile_n_for(kernel.tile_m, descriptor.n));
   kernel.slices_per_stage = pins.slices_per_stage.value_or(descriptor.k == abi::kAtomDepth ? 1 : 2);
   kernel.stages = pins.stages.value_or(stages_for(kernel));

@@ -15,7 +15,11 @@ struct KernelMapping {
   std::vector<Unhonoured> unhonoured;
 };
 
-// Keeps block_m; tile, stages and the rest follow from it and from the shape unless pinned.
+// Rows (or expected_m) behind which the kernel's tile_m can change.
+std::vector<std::int64_t> tile_limits(const GemmDescriptor& descriptor);
+
+// Keeps block_m; tile, stages and the rest follow from it, from the rows per expert and from the
+// shape unless pinned.
 Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
                                      const PublishedSchedule& schedule, const Overrides& pins);
 

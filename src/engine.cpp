@@ -153,7 +153,15 @@ Result<PrewarmReport> Engine::prewarm(const Deployment& deployment, const Prewar
   return prewarm_recipes(recipes, deployment, options, *state_->store, *state_->cache);
 }
 
-// --- key -> cubin -> module: from here on nothing depends on where the cubin came from
+// --- key -> cubin
+
+Result<CompiledKernel> Engine::compile(const Decision& decision) {
+  CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(decision));
+  CHORD_TRY(const cubin::EntryPointer entry, state_->store->obtain(recipe));
+  return CompiledKernel{entry->key.name, entry->cubin, facts_of(*entry)};
+}
+
+// --- cubin -> module: from here on nothing depends on where the cubin came from
 
 Result<PreparedMemo::Value> Engine::State::load(const cubin::Recipe& recipe,
                                                 const cubin::EntryPointer& entry) {

@@ -36,6 +36,7 @@ constexpr const char* kExamples =
     "  chord-bench --cases 'e48 tokens_per_gpu 20' --kernel-fields stages=4 --kernel-fields"
     " split=even\n"
     "  chord-bench --complete --cublas --merge tools/results/h200.json\n"
+    "  chord-bench --ablation --cases 'e48 tokens_per_gpu 20' --json\n"
     "  chord-bench --prewarm --cache-dir /image/chord";
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -69,6 +70,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                "time read flush, graph replay and the published policy as well");
   app.add_flag("--cublas", flags.measure.cublas,
                "time cuBLAS in BF16 where all experts have as many rows");
+  app.add_flag("--ablation", flags.measure.ablation,
+               "time the kernel with parts of its main loop taken away as well");
   app.add_flag("--host-cost", flags.host_cost,
                "time only the host: launch, memo-hit prepare, plan, a bare driver launch");
   app.add_flag("--check-only", flags.measure.check_only, "check the results, time nothing");
@@ -97,6 +100,19 @@ Status check_merge(const Flags& flags) {
     return bad_flags("--merge with --complete", "another flush or policy than the defaults",
                      "--complete measures the others itself");
   CHORD_TRY(bench::read_results(flags.merge));
+  return {};
+}
+
+// Ablations are a short table of their own.
+Status check_ablation(const Flags& flags) {
+  if (!flags.measure.ablation) return {};
+  const std::pair<const char*, bool> others[] = {
+      {"--merge", !flags.merge.empty()},      {"--check-only", flags.measure.check_only},
+      {"--complete", flags.measure.complete}, {"--graph", flags.measure.graph},
+      {"--cublas", flags.measure.cublas},     {"--host-cost", flags.host_cost}};
+  for (const auto& [flag, is_given] : others)
+    if (is_given)
+      return bad_flags("--ablation", flag, "run them apart; --json keeps what --ablation measures");
   return {};
 }
 
@@ -141,6 +157,11 @@ Result<int> prewarm(const Flags& flags, Options options, const std::vector<Bench
               bench::plan_case(engine, one, kArch, default_num_sms(kArch)));
     CHORD_TRY(cubin::Recipe recipe, cubin::gemm_recipe(decision));
     recipes.push_back(std::move(recipe));
+    if (!flags.measure.ablation) continue;
+    for (const bench::Ablation ablation : bench::kAblations) {
+      CHORD_TRY(cubin::Recipe ablated, bench::ablation_recipe(ablation, decision));
+      recipes.push_back(std::move(ablated));
+    }
   }
   CHORD_TRY(cubin::Recipe packer,
             cubin::pack_recipe(kArch, CodeSource::words, ScaleSource::row_major));
@@ -195,7 +216,9 @@ Result<int> finish(const Flags& flags, const Json& run, const std::vector<Measur
   for (const Measurement& m : all) is_right = is_right && m.comparison.violation().empty();
   if (is_right) CHORD_TRY(merge_into_file(flags, run));
   const int code = is_right ? kOk : kFailed;
-  return flags.json ? print_json(run, code) : print_text(bench::table_foot(all), code);
+  if (flags.json) return print_json(run, code);
+  return print_text(flags.measure.ablation ? bench::ablation_foot(all) : bench::table_foot(all),
+                    code);
 }
 
 Result<int> measure(const Flags& flags, const std::string& command, Options options,
@@ -208,7 +231,10 @@ Result<int> measure(const Flags& flags, const std::string& command, Options opti
     return bad_flags("the chosen cases", fmt::format("none of them is for {}", rig->device.name),
                      "chord-bench --list shows them all");
   CHORD_TRY(const auto bench, bench::Bench::create(*rig, flags.measure, cases));
-  if (!flags.json) (void)print_text(rig->device.name + "\n" + bench::table_head());
+  const bool is_ablation = flags.measure.ablation;
+  if (!flags.json)
+    (void)print_text(rig->device.name + "\n" +
+                     (is_ablation ? bench::ablation_head() : bench::table_head()));
   std::vector<Measurement> all;
   for (const BenchCase& one : cases) {
     watchdog.watch(one.label(), kLongestCase);
@@ -219,7 +245,9 @@ Result<int> measure(const Flags& flags, const std::string& command, Options opti
       if (!all.empty()) CHORD_TRY(merge_into_file(flags, bench::json_of(header, all)));
       return measurement.error();
     }
-    if (!flags.json) (void)print_text(bench::table_line(*measurement));
+    if (!flags.json)
+      (void)print_text(is_ablation ? bench::ablation_line(*measurement)
+                                   : bench::table_line(*measurement));
     all.push_back(std::move(*measurement));
   }
   watchdog.rest();
@@ -250,6 +278,7 @@ Result<int> host_cost(const Flags& flags, Options options) {
 Result<int> run(Flags& flags, const std::string& command) {
   CHORD_TRY(flags.measure.flush, bench::parse_flush(flags.flush));
   CHORD_TRY(check_merge(flags));
+  CHORD_TRY(check_ablation(flags));
   CHORD_TRY(Options options, options_of(flags));
   CHORD_TRY(const std::vector<BenchCase> all, bench::embedded_cases());
   CHORD_TRY(const std::vector<BenchCase> cases, bench::choose_cases(all, flags.set, flags.cases));

@@ -1,5 +1,6 @@
 // chord-explain: what is decided for a layer or one expert GEMM, and why. Pure planning and one
-// look into the cache: it needs no GPU, no driver and no compiler, and compiles nothing.
+// look into the cache: it needs no GPU, no driver and no compiler, and compiles nothing. Only
+// --sass asks for the code itself, and so compiles what the cache lacks.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -7,8 +8,11 @@
 
 #include "chord/engine.h"
 #include "chord/model.h"
+#include "src/base/environment.h"
 #include "src/explain.h"
+#include "src/explain_sass.h"
 #include "src/explain_text.h"
+#include "src/sass/disassembler.h"
 #include "tools/cli.h"
 #include "tools/cli_model.h"
 
@@ -25,7 +29,7 @@ struct Flags {
   std::int64_t rows = 0, max_m = 0, expected_m = 0;
   int block_m = 0, num_sms = 0;
   std::string arch, policy = "measured", cache_dir;
-  bool table = false, source = false, key = false, json = false;
+  bool table = false, source = false, key = false, sass = false, json = false;
 };
 
 // What is asked: a layer of a model, or one GEMM by its shape.
@@ -92,6 +96,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--table", flags.table, "the schedules of all rows instead of one answer");
   app.add_flag("--source", flags.source, "the CUDA source that the compiler would be given");
   app.add_flag("--key", flags.key, "the fields that make the cache key");
+  app.add_flag("--sass", flags.sass,
+               "instructions of the loop over K, counted in the code; compiles what the cache "
+               "lacks, needs nvdisasm");
   app.add_flag("--json", flags.json, "one JSON object on standard output");
   app.footer(help_footer(kExamples));
 }
@@ -193,21 +200,41 @@ Result<Subject> shape_subject(const Flags& flags) {
 }
 
 Result<Subject> subject_of(const Flags& flags) {
-  if (flags.table && (flags.source || flags.key))
-    return bad_flags("--table", flags.source ? "--source" : "--key",
-                     "source and key belong to one answer; leave --table out");
+  const std::string of_one_answer =
+      first_set({{"--source", flags.source}, {"--key", flags.key}, {"--sass", flags.sass}});
+  if (flags.table && !of_one_answer.empty())
+    return bad_flags("--table", of_one_answer,
+                     "source, key and code belong to one answer; leave --table out");
   return flags.model.any() ? layer_subject(flags) : shape_subject(flags);
 }
 
-// The answer for one projection with what --source and --key add.
+// The answer for one projection with what --source, --key and --sass add.
 struct Answer {
   Explanation explanation;
   std::string source;
   std::string key_text;
+  std::optional<SassExplanation> sass;
 };
 
-Result<Answer> answer_of(const Engine& engine, const Flags& flags, Explanation explanation) {
-  Answer answer{std::move(explanation), "", ""};
+// Before anything is explained, so that key, registers and the rest are those of the code that is
+// shown. Nothing is compiled for a text that nobody can make.
+Status compile_for_sass(Engine& engine, std::initializer_list<const Decision*> decisions) {
+  CHORD_TRY(sass::find_nvdisasm(base::process_environment()));
+  for (const Decision* decision : decisions) CHORD_TRY(engine.compile(*decision));
+  return {};
+}
+
+Result<SassExplanation> sass_of(Engine& engine, const Decision& decision) {
+  CHORD_TRY(const std::string nvdisasm, sass::find_nvdisasm(base::process_environment()));
+  CHORD_TRY(CompiledKernel kernel, engine.compile(decision));
+  return explain_sass(nvdisasm, decision, std::move(kernel));
+}
+
+Result<Answer> answer_of(Engine& engine, const Flags& flags, Explanation explanation) {
+  Answer answer{std::move(explanation), "", "", std::nullopt};
+  if (flags.sass) {
+    CHORD_TRY(answer.sass, sass_of(engine, answer.explanation.decision));
+  }
   if (flags.source) {
     CHORD_TRY(answer.source, engine.source(answer.explanation.decision));
   }
@@ -221,6 +248,7 @@ Json answer_json(const Flags& flags, const Answer& answer) {
   Json json = json_of(answer.explanation);
   if (flags.key) json["key_text"] = answer.explanation.key ? Json(answer.key_text) : Json(nullptr);
   if (flags.source) json["source"] = answer.source;
+  if (answer.sass) json["sass"] = json_of(*answer.sass);
   return json;
 }
 
@@ -229,21 +257,28 @@ std::string ended_line(std::string text) {
   return text;
 }
 
-// Text of --key and --source: the thing itself, ready for a pipe or a diff. A layer's two parts
-// have a title, as a comment.
+bool wants_parts(const Flags& flags) { return flags.key || flags.source || flags.sass; }
+
+// Text of --key, --source and --sass: the thing itself, ready for a pipe or a diff. A layer's two
+// parts have a title, as a comment.
 std::string answer_text(const Flags& flags, const Answer& answer, std::string_view title) {
   const Explanation& e = answer.explanation;
   std::string text = title.empty() ? "" : fmt::format("// {}\n", title);
   if (flags.key)
     text += e.key ? ended_line(answer.key_text) : fmt::format("key not known: {}\n", e.key_missing);
   if (flags.source) text += ended_line(answer.source);
+  if (answer.sass) text += to_text(*answer.sass);
   return text;
 }
 
-Result<int> explain_layer(const Engine& engine, const Flags& flags, const LayerDescriptor& layer) {
+Result<int> explain_layer(Engine& engine, const Flags& flags, const LayerDescriptor& layer) {
   if (flags.table) {
     CHORD_TRY(const LayerTable table, layer_table(engine, layer));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
+  }
+  if (flags.sass) {
+    CHORD_TRY(const LayerPlan plan, engine.plan_layer(layer));
+    CHORD_TRY(compile_for_sass(engine, {&plan.gate_up, &plan.down}));
   }
   CHORD_TRY(const LayerExplanation pair, engine.explain(layer));
   CHORD_TRY(const Answer gate_up, answer_of(engine, flags, pair.gate_up));
@@ -252,19 +287,23 @@ Result<int> explain_layer(const Engine& engine, const Flags& flags, const LayerD
     return print_json(Json{{"gate_up", answer_json(flags, gate_up)},
                            {"down", answer_json(flags, down)},
                            {"block_m", pair.block_m}});
-  if (!flags.key && !flags.source) return print_text(to_text(pair));
+  if (!wants_parts(flags)) return print_text(to_text(pair));
   return print_text(answer_text(flags, gate_up, "gate_up") + answer_text(flags, down, "down"));
 }
 
-Result<int> explain_gemm(const Engine& engine, const Flags& flags, const GemmDescriptor& gemm) {
+Result<int> explain_gemm(Engine& engine, const Flags& flags, const GemmDescriptor& gemm) {
   if (flags.table) {
     CHORD_TRY(const ScheduleTable table, engine.schedule_table(gemm));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
   }
+  if (flags.sass) {
+    CHORD_TRY(const Decision decision, engine.plan(gemm));
+    CHORD_TRY(compile_for_sass(engine, {&decision}));
+  }
   CHORD_TRY(Explanation explanation, engine.explain(gemm));
   CHORD_TRY(const Answer answer, answer_of(engine, flags, std::move(explanation)));
   if (flags.json) return print_json(answer_json(flags, answer));
-  if (!flags.key && !flags.source) return print_text(to_text(answer.explanation));
+  if (!wants_parts(flags)) return print_text(to_text(answer.explanation));
   return print_text(answer_text(flags, answer, ""));
 }
 
@@ -273,7 +312,7 @@ Result<int> run(const Flags& flags) {
   Options options;
   CHORD_TRY(options.policy, parse_policy(flags.policy));
   if (!flags.cache_dir.empty()) options.cache_dir = flags.cache_dir;
-  CHORD_TRY(const Engine engine, Engine::create(std::move(options)));
+  CHORD_TRY(Engine engine, Engine::create(std::move(options)));
   if (const auto* layer = std::get_if<LayerDescriptor>(&subject))
     return explain_layer(engine, flags, *layer);
   return explain_gemm(engine, flags, std::get<GemmDescriptor>(subject));

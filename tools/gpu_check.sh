@@ -8,14 +8,18 @@ usage() {
 usage: tools/gpu_check.sh build
        tools/gpu_check.sh run [FLAGS of chord-bench...]
        tools/gpu_check.sh sanitize
+       tools/gpu_check.sh profile
+       tools/gpu_check.sh ablation
 
   build     portable binaries into build-gpu/bin, their kernels into build-gpu/cache; needs no GPU
   run       on the machine with the GPU, from the root of the tree: tests, then benchmark; writes
             gpu_tests.xml, gpu_tests.log, bench.txt and h200.json into ${OUT:-build-gpu/out}
   sanitize  some of the tests under compute-sanitizer memcheck and racecheck
+  profile   one launch per regime under ncu; writes h200_profile.json there
+  ablation  the kernel with parts of its main loop taken away; writes h200_stages.json there
 
 GTEST_FILTER chooses tests. Exit codes: 0 all is right, 1 something is wrong, 2 a wrong flag or
-nothing built, 3 the checker of sanitize could not run.
+nothing built, 3 the checker of sanitize or the profiler could not run.
 example: tools/gpu_check.sh build && tools/gpu_check.sh run --cases tokens_per_gpu
 EOF
 }
@@ -32,6 +36,9 @@ sanitized_tests='GpuReference.AgreesWithTheCpuInFp64:GpuRouting.ForeignBlocks*:'
 sanitized_tests+='GpuRouting.NothingToDo:GpuRouting.RaggedOffsets*:GpuRouting.MaskedCounts*:'
 sanitized_tests+='GpuRouting.GarbageBehind*:GpuShapes.TinyLegalLayer:GpuShapes.OddColumns*:'
 sanitized_tests+='GpuPacking.EverySourceOfAnOddShape:GpuSchedules.EveryTile'
+
+# shellcheck source=tools/gpu_profile.sh
+source "$root/tools/gpu_profile.sh"
 
 fail() {
   printf 'error: %s\n' "$2" >&2
@@ -54,7 +61,7 @@ check_needed() {
 }
 
 build_all() {
-  local options=() name size_kib
+  local options=() flags name size_kib
   [[ -e $build/CMakeCache.txt ]] || options+=(-G Ninja)
   cmake -S "$root" -B "$build" "${options[@]}" -DCMAKE_BUILD_TYPE=Release -DCHORD_PORTABLE=ON \
     --log-level=WARNING
@@ -67,13 +74,15 @@ build_all() {
     strip "$bin/$name"
   done
   # Cubins of older kernels are dead weight; start again when there are many.
-  if [[ -d $build/cache ]] && (($(du -sk "$build/cache" | cut -f1) > 20 * 1024)); then
+  if [[ -d $build/cache ]] && (($(du -sk "$build/cache" | cut -f1) > 28 * 1024)); then
     rm -rf "$build/cache"
   fi
   export CHORD_CACHE_DIR=$build/cache
   "$bin/chord-test-gpu" --prewarm-only
   "$bin/chord-bench" --prewarm --set all
   "$bin/chord-bench" --prewarm --set all --policy published
+  mapfile -t flags < <(ablation_flags)
+  "$bin/chord-bench" --prewarm --ablation --set all "${flags[@]}"
   size_kib=$(du -skc "$bin" "$build/cache" | tail -1 | cut -f1)
   ((size_kib < carried_mib * 1024)) || fail 1 "$((size_kib / 1024)) MiB to carry: too much"
   printf 'to carry: build-gpu/bin build-gpu/cache, %d MiB\n' $((size_kib / 1024))
@@ -128,10 +137,10 @@ run_all() {
   ((tests == 0 && bench == 0))
 }
 
-find_sanitizer() {
+find_cuda_tool() {
   local candidate
-  for candidate in "$(command -v compute-sanitizer || true)" \
-    /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda/compute-sanitizer/compute-sanitizer; do
+  for candidate in "$(command -v "$1" || true)" "/usr/local/cuda/bin/$1" \
+    "/usr/local/cuda/$1/$1" /opt/nvidia/nsight-compute/*/"$1"; do
     if [[ -n $candidate && -x $candidate ]]; then
       printf '%s' "$candidate"
       return
@@ -141,7 +150,7 @@ find_sanitizer() {
 
 sanitize() {
   local out=${OUT:-$build/out} sanitizer tool log flags status verdict=0
-  sanitizer=$(find_sanitizer)
+  sanitizer=$(find_cuda_tool compute-sanitizer)
   [[ -n $sanitizer ]] || fail 3 "no compute-sanitizer on this machine: nothing was checked"
   use_cache_copy
   mkdir -p "$out"
@@ -183,9 +192,17 @@ case $command in
     (($# == 0)) || fail 2 "sanitize takes no flags"
     sanitize
     ;;
+  profile)
+    (($# == 0)) || fail 2 "profile takes no flags"
+    profile
+    ;;
+  ablation)
+    (($# == 0)) || fail 2 "ablation takes no flags"
+    ablate
+    ;;
   -h | --help) usage ;;
   *)
     usage >&2
-    fail 2 "'$command': build, run or sanitize"
+    fail 2 "'$command': build, run, sanitize, profile or ablation"
     ;;
 esac

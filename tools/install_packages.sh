@@ -4,8 +4,9 @@
 #   source tools/install_packages.sh
 #   chord_install_packages            # Debian packages
 #   chord_find_nvrtc build            # exports what an NVRTC off the loader's path needs
+#   chord_find_nvdisasm build         # exports CHORD_NVDISASM; a warning if there is none
 #
-# Run by itself it does both for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
+# Run by itself it does all for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
 
 CHORD_PACKAGES=(g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev
   libgtest-dev libcli11-dev ca-certificates)
@@ -16,6 +17,13 @@ CHORD_NVRTC_WHEEL='nvidia-cuda-nvrtc==13.0.88'
 CHORD_NVRTC_HASHES=(
   sha256:ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575  # x86_64
   sha256:d27f20a0ca67a4bb34268a5e951033496c5b74870b868bacd046b1b8e0c3267b  # aarch64
+)
+
+# The first on PyPI that is newer than that compiler; disassembles all three architectures.
+CHORD_NVDISASM_WHEEL='nvidia-cuda-nvdisasm==13.2.86'
+CHORD_NVDISASM_HASHES=(
+  sha256:53606e719ecae07a2335f95902d5a1393a0cc1c317499ee7ffcf628a44385f2c  # x86_64
+  sha256:d02c627f7aecfcac4dd5e923e94adeaa6607c5fdae8df750b01ad948d38941d3  # aarch64
 )
 
 chord_fail() {
@@ -75,22 +83,27 @@ chord_has_nvrtc() {
   return 1
 }
 
-chord_fetch_nvrtc() {
-  local target=$1 fresh=$1.partial hash line=$CHORD_NVRTC_WHEEL
+# chord_fetch_wheel TARGET WHEEL HASH...: the folder TARGET then holds the wheel's files.
+chord_fetch_wheel() {
+  local target=$1 fresh=$1.partial wheel=$2 hash line=$2
   chord_apt_install "${CHORD_WHEEL_PACKAGES[@]}" || return 1
-  for hash in "${CHORD_NVRTC_HASHES[@]}"; do line+=" --hash=$hash"; done
-  printf 'fetching %s\n' "$CHORD_NVRTC_WHEEL"
+  for hash in "${@:3}"; do line+=" --hash=$hash"; done
+  printf 'fetching %s\n' "$wheel"
   rm -rf "$fresh" && mkdir -p "$fresh" || return 1
   printf '%s\n' "$line" >"$fresh/requirements.txt"
   if ! PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check \
     --no-deps --require-hashes --only-binary=:all: --target "$fresh/site" \
     -r "$fresh/requirements.txt"; then
     rm -rf "$fresh"
-    chord_fail "no NVRTC on this machine, and $CHORD_NVRTC_WHEEL could not be fetched" \
-      "install a CUDA 13 toolkit, or set CHORD_NVRTC_LIBRARY to a libnvrtc.so.13"
     return 1
   fi
   rm -rf "$target" && mv "$fresh/site" "$target" && rm -rf "$fresh"
+}
+
+chord_fetch_nvrtc() {
+  chord_fetch_wheel "$1" "$CHORD_NVRTC_WHEEL" "${CHORD_NVRTC_HASHES[@]}" ||
+    chord_fail "no NVRTC on this machine, and $CHORD_NVRTC_WHEEL could not be fetched" \
+      "install a CUDA 13 toolkit, or set CHORD_NVRTC_LIBRARY to a libnvrtc.so.13"
 }
 
 # chord_find_nvrtc BUILD: the caller's own choice, else an installed one, else the wheel.
@@ -104,9 +117,30 @@ chord_find_nvrtc() {
   export CHORD_NVRTC_LIBRARY=$library
 }
 
+# chord_find_nvdisasm BUILD: the caller's own choice, else an installed one, else the wheel. Only
+# tests that count instructions and chord-explain --sass want it, so that nothing fails without.
+chord_find_nvdisasm() {
+  local target=$1/nvdisasm program
+  [[ -z ${CHORD_NVDISASM:-} ]] || return 0
+  # Where the library looks first. Debian's own is too old for these architectures.
+  program=$(command -v nvdisasm) || program=/usr/local/cuda/bin/nvdisasm
+  "$program" --version 2>/dev/null | grep -q 'release 1[3-9]\.' && return 0
+  program=$target/nvidia/cu13/bin/nvdisasm
+  [[ -e $program ]] ||
+    PIP_RETRIES=1 chord_fetch_wheel "$target" "$CHORD_NVDISASM_WHEEL" \
+      "${CHORD_NVDISASM_HASHES[@]}" || true
+  if ! { [[ -e $program ]] && chmod u+x "$program"; }; then
+    printf 'warning: %s\n' "no nvdisasm on this machine, and no $CHORD_NVDISASM_WHEEL from PyPI" \
+      "tests that count instructions are skipped" >&2
+    return 0
+  fi
+  export CHORD_NVDISASM=$program
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   chord_install_packages
   chord_find_nvrtc "$PWD/build"
+  chord_find_nvdisasm "$PWD/build"
 fi

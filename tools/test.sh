@@ -63,15 +63,17 @@ done
 source "$root/tools/install_packages.sh"
 chord_install_packages
 chord_find_nvrtc "$root/build"  # one wheel for every build folder
+chord_find_nvdisasm "$root/build"
 
 [[ -e $build/CMakeCache.txt ]] || options+=(-G Ninja)
 cmake -S "$root" -B "$build" "${options[@]}" -DCHORD_BUILD_TESTS=ON -DCHORD_BUILD_TOOLS=ON \
   >/dev/null
 cmake --build "$build" --parallel "$(nproc)"
 
-# Nothing of the caller's settings may decide a test; only the choice of the compiler stays.
+# Nothing of the caller's settings may decide a test; only the choice of compiler and disassembler
+# stays.
 for variable in $(compgen -e CHORD_); do
-  [[ $variable == CHORD_NVRTC_LIBRARY ]] || unset "$variable"
+  [[ $variable == CHORD_NVRTC_LIBRARY || $variable == CHORD_NVDISASM ]] || unset "$variable"
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

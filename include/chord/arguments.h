@@ -12,10 +12,11 @@
 namespace chord {
 
 // vLLM's moe_align_block_size contract. Per block of block_m: valid ids (0 <= id < num_ids) as a
-// prefix, then sentinels >= num_ids. A block whose expert is outside [0, experts) is skipped.
+// prefix, then sentinels >= num_ids. A block whose expert is outside [0, experts) is skipped. What
+// the buffers hold behind the padded count may be read, and is not used.
 struct IndexedRouting {
   const std::int32_t* sorted_ids = nullptr;         // 16-byte aligned
-  const std::int32_t* expert_ids = nullptr;         // one per block
+  const std::int32_t* expert_ids = nullptr;         // capacity / block_m, one per block
   const std::int32_t* num_tokens_padded = nullptr;  // one value on the device
   std::int64_t capacity = 0;                        // ids that sorted_ids can hold
   std::int64_t num_ids = 0;                         // T * top_k

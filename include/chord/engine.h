@@ -56,6 +56,13 @@ struct Explanation {
   double predicted_us = 0;
 };
 
+// A cubin as it lies in the cache, with what was recorded of it.
+struct CompiledKernel {
+  std::string key;
+  std::string cubin;
+  KernelFacts facts;
+};
+
 struct LayerExplanation {
   Explanation gate_up;
   Explanation down;
@@ -137,6 +144,9 @@ class Engine {
   Result<std::string> key_text(const Decision& decision) const;
 
   Result<PrewarmReport> prewarm(const Deployment& deployment, const PrewarmOptions& options = {});
+
+  // Reads the cache or compiles; loads nothing, needs no GPU.
+  Result<CompiledKernel> compile(const Decision& decision);
 
   // Reads the cache or compiles, loads into the current CUDA context, checks the loaded facts.
   Result<PreparedKernel> prepare(const Decision& decision);

@@ -32,11 +32,12 @@ struct MmaMainloop {
   template <i32 Steps>
   static void run(Accumulators& acc, const Ring<S>& ring, RingPosition<S>& at, i32 stages, i32 warp,
                   i32 lane) {
+    const LaneAddresses offsets = offsets_of(warp, lane);
     for (i32 stage = 0; stage < stages; ++stage) {
       ring.wait_full(at);
-      const u32 base = ring.stage(at.slot);
+      const LaneAddresses lane_at = offsets + ring.stage(at.slot);
 #pragma unroll
-      for (i32 q = 0; q < S.slices_per_stage; ++q) multiply_slice<Steps>(acc, base, q, warp, lane);
+      for (i32 q = 0; q < S.slices_per_stage; ++q) multiply_slice<Steps>(acc, lane_at, q);
       ring.release(at, lane);
       at.advance();
     }
@@ -49,34 +50,50 @@ struct MmaMainloop {
     ptx::U32x2 scales;
   };
 
-  static StripWeights load_strip(u32 base, i32 slice, i32 strip, i32 lane) {
-    const i32 atom = (strip / 4) * S.slices_per_stage + slice;
-    return {ptx::ld_shared_v4(base + SharedMap<S>::kWeights + atom * abi::kAtomBytes +
-                              (strip % 4) * abi::kStripBytes + lane * 16),
-            ptx::ld_shared_v2(base + SharedMap<S>::kScales + atom * abi::kAtomScaleBytes +
-                              (strip % 4) * abi::kStripScaleBytes + (lane >> 2) * 8)};
+  // What a lane reads, from the start of a stage; its strips and slices lie at constant distances,
+  // which the loads take as immediates (4 % of the loop's instructions, against an index per
+  // strip).
+  struct LaneAddresses {
+    u32 weights, scales;
+    u32 activations[2];  // per scale group
+
+    LaneAddresses operator+(u32 base) const {
+      return {weights + base, scales + base, {activations[0] + base, activations[1] + base}};
+    }
+  };
+
+  static LaneAddresses offsets_of(i32 warp, i32 lane) {
+    const i32 strip = warp * kStrips;  // the first; kStrips divides the four of an atom
+    const i32 atom = (strip / 4) * S.slices_per_stage;
+    return {static_cast<u32>(SharedMap<S>::kWeights + atom * abi::kAtomBytes +
+                             (strip % 4) * abi::kStripBytes + lane * 16),
+            static_cast<u32>(SharedMap<S>::kScales + atom * abi::kAtomScaleBytes +
+                             (strip % 4) * abi::kStripScaleBytes + (lane >> 2) * 8),
+            {swizzled_offset(lane & 7, lane >> 3), swizzled_offset(lane & 7, 4 + (lane >> 3))}};
   }
 
   template <i32 Steps>
-  static void multiply_slice(Accumulators& acc, u32 base, i32 slice, i32 warp, i32 lane) {
+  static void multiply_slice(Accumulators& acc, const LaneAddresses& lane_at, i32 slice) {
     StripWeights weights[kStrips];
     StripScales scales[kStrips];
 #pragma unroll
     for (i32 s = 0; s < kStrips; ++s) {
-      weights[s] = load_strip(base, slice, warp * kStrips + s, lane);
+      weights[s] = {
+          ptx::ld_shared_v4(lane_at.weights + slice * abi::kAtomBytes + s * abi::kStripBytes),
+          ptx::ld_shared_v2(lane_at.scales + slice * abi::kAtomScaleBytes +
+                            s * abi::kStripScaleBytes)};
       scales[s] = prepare_scales<kForm>(weights[s].scales.x, weights[s].scales.y);
     }
-    const u32 activations = base + slice * S.tile_m * kActivationRowBytes;
-    multiply_group<Steps, 0>(acc, weights, scales, activations, lane);
-    multiply_group<Steps, 1>(acc, weights, scales, activations, lane);
+    const u32 skipped = slice * S.tile_m * kActivationRowBytes;
+    multiply_group<Steps, 0>(acc, weights, scales, lane_at.activations[0] + skipped);
+    multiply_group<Steps, 1>(acc, weights, scales, lane_at.activations[1] + skipped);
   }
 
   // One scale group: two k16 steps. Whichever operand takes fewer registers is held while the other
   // passes by: activations for narrow tiles, dequantised weights for wide ones.
   template <i32 Steps, i32 Group>
   static void multiply_group(Accumulators& acc, const StripWeights (&weights)[kStrips],
-                             const StripScales (&scales)[kStrips], u32 activations, i32 lane) {
-    const u32 first = activations + swizzled_offset(lane & 7, Group * 4 + (lane >> 3));
+                             const StripScales (&scales)[kStrips], u32 first) {
     if constexpr (Steps <= 2 * kStrips) {
       u32 b[Steps][4];
 #pragma unroll

@@ -27,8 +27,15 @@ class Consumer {
       if (record->stages == 0) return;
       Mainloop::zero(acc);
       const i32 steps = record->steps;
+      const bool adds_first = record->adds_first != 0;
+      if (adds_first) add_partials(acc, *record, steps);
       multiply<1>(acc, *record, steps);
-      finish(acc, record, steps);
+      if (record->is_head) {
+        partials().store(acc, record->range, steps);
+      } else {
+        if (!adds_first && record->contributors > 0) add_partials(acc, *record, steps);
+        store(acc, record, steps);
+      }
     }
   }
 
@@ -47,14 +54,10 @@ class Consumer {
     }
   }
 
-  void finish(typename Mainloop::Accumulators& acc, TileRecord* record, i32 steps) {
-    const Partials<kStrips, kSteps> partials(p_.partials, p_.flags, warp_, lane_);
-    if (record->is_head) {
-      partials.store(acc, record->range, steps);
-      return;
-    }
-    if (record->contributors > 0) partials.add(acc, record->range + 1, record->contributors, steps);
-    store(acc, record, steps);
+  Partials<kStrips, kSteps> partials() const { return {p_.partials, p_.flags, warp_, lane_}; }
+  void add_partials(typename Mainloop::Accumulators& acc, const TileRecord& record,
+                    i32 steps) const {
+    partials().add(acc, record.range + 1, record.contributors, steps);
   }
 
   // A lane holds two tokens of one weight row; the transpose gives it two weight rows of one token,

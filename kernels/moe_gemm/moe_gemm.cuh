@@ -25,7 +25,7 @@ inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& tabl
   bool more = true;
   while (more) {
     plan_window<S, P>(p, begin, table, scratch, thread);
-    more = has_more<S, P>(p, table);
+    more = table.has_more != 0;
     if (begin == 0 && !more) ptx::griddepcontrol_launch_dependents();
     if (thread < 32 && table.total_cost > 0) {
       const Cut cut = cut_of(table, WorkShape::of(S, P), S.split, ctas, begin == 0 && !more);
@@ -63,6 +63,7 @@ inline void moe_gemm(const GemmParams& p) {
                   static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
+    if (threadIdx.x == 0) Producer<S, P>::warm_up(p);
     Consumer<S, P, Mainloop>(p, ring, warp, lane).run();
   }
 }

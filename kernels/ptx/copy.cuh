@@ -30,6 +30,13 @@ inline void cp_async_bulk_tensor_3d(u32 destination, const TensorMap* map, i32 c
       : "memory");
 }
 
+// Into the L2 only.
+inline void cp_async_bulk_prefetch_tensor_3d(const TensorMap* map, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(c0),
+               "r"(c1), "r"(c2)
+               : "memory");
+}
+
 inline void cp_async_16(u32 destination, const void* source) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(destination), "l"(source)
                : "memory");

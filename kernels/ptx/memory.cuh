@@ -50,12 +50,16 @@ inline u32 movmatrix_trans(u32 a) {
   return d;
 }
 
-inline F32x4 ld_global_cg_v4(const float* address) {
-  F32x4 v;
-  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "l"(address)
-               : "memory");
+// Zeros, and no access, unless `wanted`: a predicate keeps many loads in flight where a branch
+// would wait for each.
+inline F32x4 ld_global_cg_v4_if(bool wanted, const float* address) {
+  F32x4 v{0.0f, 0.0f, 0.0f, 0.0f};
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %5, 0;\n"
+      " @p ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+      : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+      : "l"(address), "r"(static_cast<u32>(wanted))
+      : "memory");
   return v;
 }
 

@@ -2,8 +2,10 @@
 // warpgroup (128 threads). Kimi's layers have at most 385 segments, so one window is the rule; a
 // routing with more runs than the table holds is done window after window, each in whole tiles.
 //
-// What it costs is latency of dependent global loads: one for counts; two or three for blocks (the
-// padded count, the experts with small blocks beside them, the last large block of every run).
+// What it costs is latency, of global loads that depend on each other and of barriers. So all loads
+// of a first chunk leave together, the padded count beside the blocks that it bounds: the buffers
+// hold `rows` ids whatever the count says, and what lies behind it is read and not used. Only
+// blocks of more than 32 rows need a second load, of the last block of every run.
 #pragma once
 
 #include "kernels/ptx/control.cuh"
@@ -14,60 +16,61 @@ namespace chord::device {
 
 inline constexpr i32 kPlanThreads = 32 * abi::kProducerWarps;
 
-// Scratch of the scans, one word per warp; lives in the kernel's shared memory.
+// One word per warp, twice: a chunk may write while a slow warp still reads the chunk before. Lives
+// in the kernel's shared memory.
 struct PlanScratch {
-  i64 warp_sum[abi::kProducerWarps];
-  i32 warp_max[abi::kProducerWarps];
-  i32 warp_min[abi::kProducerWarps];
+  i64 cost[2][abi::kProducerWarps];
+  i32 found[2][abi::kProducerWarps];
+  i32 most[2][abi::kProducerWarps];
+  i32 least[2][abi::kProducerWarps];
 };
 
 inline void plan_barrier() { ptx::bar_sync<1, kPlanThreads>(); }
 
-// Exclusive scan over the 128 threads; `total` receives the sum.
-template <class Value>
-inline Value exclusive_scan(Value mine, Value& total, PlanScratch& scratch, i32 thread) {
-  const i32 lane = thread & 31, warp = thread >> 5;
-  Value inclusive = mine;
-#pragma unroll
-  for (i32 distance = 1; distance < 32; distance *= 2) {
-    const Value below = __shfl_up_sync(0xffffffffu, inclusive, distance);
-    if (lane >= distance) inclusive += below;
-  }
-  if (lane == 31) scratch.warp_sum[warp] = inclusive;
+// How many of the 128 threads hold the flag, and how many of those before this one. One barrier;
+// `chunk` alternates the scratch.
+struct FlagCount {
+  i32 before, total;
+};
+inline FlagCount count_flags(bool flag, PlanScratch& scratch, i32 chunk, i32 thread) {
+  const abi::u32 votes = __ballot_sync(0xffffffffu, flag);
+  i32(&found)[abi::kProducerWarps] = scratch.found[chunk & 1];
+  if ((thread & 31) == 0) found[thread >> 5] = __popc(votes);
   plan_barrier();
-  Value before = 0;
-  total = 0;
+  FlagCount place{__popc(votes & ((1u << (thread & 31)) - 1)), 0};
 #pragma unroll
   for (i32 w = 0; w < abi::kProducerWarps; ++w) {
-    if (w < warp) before += static_cast<Value>(scratch.warp_sum[w]);
-    total += static_cast<Value>(scratch.warp_sum[w]);
+    if (w < thread >> 5) place.before += found[w];
+    place.total += found[w];
   }
-  plan_barrier();
-  return before + inclusive - mine;
+  return place;
 }
 
 // One segment per expert that has rows; experts [begin, ...) until the table is full.
 template <RoutingKind Kind>
 inline void collect_experts(const GemmParams& p, i64 begin, SegmentTable& table,
                             PlanScratch& scratch, i32 thread) {
+  const i32 first = static_cast<i32>(begin);
   const i32 end = static_cast<i32>(abi::min_of(p.experts, begin + abi::kMaxSegments));
   i32 count = 0;
-  for (i32 chunk = static_cast<i32>(begin); chunk < end; chunk += kPlanThreads) {
-    const i32 expert = chunk + thread;
+  for (i32 chunk = 0; first + chunk * kPlanThreads < end; ++chunk) {
+    const i32 expert = first + chunk * kPlanThreads + thread;
     const ExpertRows rows = expert < end ? rows_of_expert<Kind>(p, expert) : ExpertRows{};
-    i32 found;
-    const i32 index = count + exclusive_scan<i32>(rows.rows > 0 ? 1 : 0, found, scratch, thread);
+    const FlagCount place = count_flags(rows.rows > 0, scratch, chunk, thread);
     if (rows.rows > 0) {
+      const i32 index = count + place.before;
       table.first[index] = rows.first;
       table.expert[index] = expert;
       table.rows[index] = rows.rows;
     }
-    count += found;
+    count += place.total;
   }
   if (thread == 0) {
     table.count = count;
     table.next = end;
+    table.has_more = end < p.experts;
   }
+  plan_barrier();
 }
 
 // Rows from the start of a block to its last owned entry.
@@ -99,29 +102,28 @@ template <RoutingKind Kind, i32 BlockM>
 inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, PlanScratch& scratch,
                          i32 thread) {
   constexpr i32 block_rows = rows_of_block<Kind>(BlockM);
-  // Small blocks are read beside their experts, which saves a dependent load; of large ones only
-  // the last of each run is read. (An id of indexed routing is owned whoever the expert is.)
+  // Small blocks are read beside their experts; of large ones only the last of each run is read.
+  // (An id of indexed routing is owned whoever the expert is.)
   constexpr bool kEarly = Kind == RoutingKind::indexed && block_rows <= 32;
+  constexpr bool kOnlyWhole = Kind == RoutingKind::indexed;  // a padded count is whole blocks
   const i64 limit = positions<Kind>(p);
-  const i64 blocks =
-      Kind == RoutingKind::indexed ? limit / block_rows : abi::ceil_div(limit, block_rows);
-  i32 count = 0;
-  if (thread == 0) table.next = static_cast<i32>(blocks);
-  plan_barrier();
-  for (i64 chunk = begin; chunk < blocks && count <= abi::kMaxSegments; chunk += kPlanThreads) {
-    const i64 block = chunk + thread;
-    const bool inside = block < blocks;
-    const i32 expert = inside ? expert_of_block<Kind>(p, block) : kNoRow;
-    const i32 before = inside && block > begin ? expert_of_block<Kind>(p, block - 1) : kNoRow;
-    const i32 after = inside && block + 1 < blocks ? expert_of_block<Kind>(p, block + 1) : kNoRow;
-    const i32 owned = kEarly && inside
-                          ? rows_owned_in_block<Kind>(p, block * block_rows, 0, block_rows, limit)
+  const i64 blocks = kOnlyWhole ? limit / block_rows : abi::ceil_div(limit, block_rows);
+  const i64 held = kOnlyWhole ? p.rows / block_rows : abi::ceil_div(p.rows, block_rows);
+  i32 count = 0, chunk = 0;
+  i64 block = begin + thread;
+  do {
+    const bool is_held = block < held;
+    const i32 expert = is_held ? expert_of_block<Kind>(p, block) : kNoRow;
+    i32 before = is_held && block > begin ? expert_of_block<Kind>(p, block - 1) : kNoRow;
+    i32 after = block + 1 < held ? expert_of_block<Kind>(p, block + 1) : kNoRow;
+    const i32 owned = kEarly && is_held
+                          ? rows_owned_in_block<Kind>(p, block * block_rows, 0, block_rows, p.rows)
                           : 0;
-    const bool valid = inside && is_expert(p, expert);
+    const bool valid = block < blocks && is_expert(p, expert);
     const bool starts = valid && before != expert;
-    const bool ends = valid && after != expert;
-    i32 found;
-    const i32 index = count + exclusive_scan<i32>(starts ? 1 : 0, found, scratch, thread);
+    const bool ends = valid && (after != expert || block + 1 == blocks);
+    const FlagCount place = count_flags(starts, scratch, chunk, thread);
+    const i32 index = count + place.before;
     if (starts && index < abi::kMaxSegments) {
       table.first[index] = block * block_rows;
       table.expert[index] = expert;
@@ -132,7 +134,14 @@ inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, Pl
       table.cost_before[run] = block;  // its last block, for now
       table.rows[run] = owned;         // of the last block, for now
     }
-    count += found;
+    count += place.total;
+    ++chunk;
+    block += kPlanThreads;
+  } while (block - thread < blocks && count <= abi::kMaxSegments);
+
+  if (thread == 0) {
+    table.has_more = count > abi::kMaxSegments;
+    if (count <= abi::kMaxSegments) table.next = static_cast<i32>(blocks);
   }
   if (count > abi::kMaxSegments) count = abi::kMaxSegments;
   plan_barrier();
@@ -144,35 +153,46 @@ inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, Pl
     table.rows[run] = static_cast<i32>(last - table.first[run]) + owned;
   }
   if (thread == 0) table.count = count;
+  plan_barrier();
 }
 
 // Prefix costs, and the extremes that choose between whole tiles and an even split.
 inline void accumulate_costs(const WorkShape& shape, SegmentTable& table, PlanScratch& scratch,
                              i32 thread) {
+  const i32 lane = thread & 31, warp = thread >> 5;
   i64 running = 0;
   i32 most = 0, least = 0x7fffffff;
-  for (i32 chunk = 0; chunk < table.count; chunk += kPlanThreads) {
-    const i32 segment = chunk + thread;
+  for (i32 chunk = 0; chunk * kPlanThreads < table.count; ++chunk) {
+    const i32 segment = chunk * kPlanThreads + thread;
     const i32 rows = segment < table.count ? table.rows[segment] : 0;
-    i64 sum;
-    const i64 before = exclusive_scan<i64>(shape.segment_cost(rows), sum, scratch, thread);
-    if (segment < table.count) table.cost_before[segment] = running + before;
-    running += sum;
-    most = rows > most ? rows : most;
-    least = rows > 0 && rows < least ? rows : least;
-  }
-  most = __reduce_max_sync(0xffffffffu, most);
-  least = __reduce_min_sync(0xffffffffu, least);
-  if ((thread & 31) == 0) {
-    scratch.warp_max[thread >> 5] = most;
-    scratch.warp_min[thread >> 5] = least;
-  }
-  plan_barrier();
-  if (thread == 0) {
-    for (i32 w = 1; w < abi::kProducerWarps; ++w) {
-      most = scratch.warp_max[w] > most ? scratch.warp_max[w] : most;
-      least = scratch.warp_min[w] < least ? scratch.warp_min[w] : least;
+    const i64 cost = shape.segment_cost(rows);
+    i64 inclusive = cost;
+#pragma unroll
+    for (i32 distance = 1; distance < 32; distance *= 2) {
+      const i64 below = __shfl_up_sync(0xffffffffu, inclusive, distance);
+      if (lane >= distance) inclusive += below;
     }
+    const i32 warp_most = __reduce_max_sync(0xffffffffu, rows);
+    const i32 warp_least = __reduce_min_sync(0xffffffffu, rows > 0 ? rows : 0x7fffffff);
+    const i32 half = chunk & 1;
+    if (lane == 31) {
+      scratch.cost[half][warp] = inclusive;
+      scratch.most[half][warp] = warp_most;
+      scratch.least[half][warp] = warp_least;
+    }
+    plan_barrier();
+    i64 before = running + inclusive - cost;
+#pragma unroll
+    for (i32 w = 0; w < abi::kProducerWarps; ++w) {
+      const i64 sum = scratch.cost[half][w];
+      if (w < warp) before += sum;
+      running += sum;
+      most = scratch.most[half][w] > most ? scratch.most[half][w] : most;
+      least = scratch.least[half][w] < least ? scratch.least[half][w] : least;
+    }
+    if (segment < table.count) table.cost_before[segment] = before;
+  }
+  if (thread == 0) {
     table.total_cost = running;
     table.max_rows = most;
     table.min_rows = least;
@@ -191,18 +211,7 @@ inline void plan_window(const GemmParams& p, i64 begin, SegmentTable& table, Pla
     if constexpr (P.routing != RoutingKind::indexed)
       collect_experts<P.routing>(p, begin, table, scratch, thread);
   }
-  plan_barrier();
   accumulate_costs(WorkShape::of(S, P), table, scratch, thread);
-}
-
-// Whether another window follows the one just planned.
-template <Schedule S, Problem P>
-inline bool has_more(const GemmParams& p, const SegmentTable& table) {
-  if (!routes_by_blocks<P.routing>(p)) return table.next < p.experts;
-  const i64 limit = positions<P.routing>(p);
-  const i32 block_rows = rows_of_block<P.routing>(S.block_m);
-  return table.next < (P.routing == RoutingKind::indexed ? limit / block_rows
-                                                         : abi::ceil_div(limit, block_rows));
 }
 
 }  // namespace chord::device

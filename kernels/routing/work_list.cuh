@@ -2,9 +2,8 @@
 //
 // A segment is the rows of one expert that lie together. It is cut into tiles of at most tile_m
 // rows (all of a segment as wide as its widest), each tile covers tile_n output columns, and a tile
-// is a row of k_stages units. Units carry a cost (a tile of two n8 steps costs 1.14 of one step,
-// measured), so "an equal share" means equal time. Order: segment, column tile, row tile, k; an
-// expert's weight tile is read by neighbours in time.
+// is a row of k_stages units. Units carry a cost, so "an equal share" means equal time. Order:
+// segment, column tile, row tile, k; an expert's weight tile is read by neighbours in time.
 //
 // Ranges cut the list into consecutive pieces of equal cost. Where a range begins inside a tile,
 // its first piece is stored as a partial and the range that holds the tile's start adds the
@@ -26,11 +25,13 @@ using abi::i64;
 using abi::Problem;
 using abi::Schedule;
 
-inline constexpr i32 kTileCost = 100;
-inline constexpr i32 kExtraStepCost = 14;  // per n8 step after the first
-inline constexpr i32 kMinPiece = 2;        // shorter pieces of K are given to a neighbour
+// Cost of a unit by its n8 steps, measured: one waits for memory, five for the tensor cores.
+inline constexpr i32 kOneStepCost = 100;
+inline constexpr i32 kSecondStepCost = 16;
+inline constexpr i32 kThirdStepCost = 12;
+inline constexpr i32 kFurtherStepCost = 22;
+inline constexpr i32 kMinPieceSlices = 4;  // shorter pieces of K are given to a neighbour
 inline constexpr i32 kFullWave = 94;       // per cent of its places that whole tiles must fill
-inline constexpr i32 kMinRange = 4;        // units of the dearest tile; keeps every range non-empty
 
 struct SegmentTable {
   i64 cost_before[abi::kMaxSegments];  // of the segments before it
@@ -41,7 +42,8 @@ struct SegmentTable {
   i32 count;
   i32 max_rows;
   i32 min_rows;
-  i32 next;  // where the next window of the routing begins
+  i32 next;      // where the next window of the routing begins
+  i32 has_more;  // whether there is one
 };
 static_assert(sizeof(SegmentTable) <= abi::segment_table_bytes());
 
@@ -56,17 +58,23 @@ constexpr Tiling tiling_of(i32 rows, i32 tile_m) {
   return {count, static_cast<i32>(abi::round_up(abi::ceil_div(rows, count), 8))};
 }
 
-constexpr i32 unit_cost(i32 tile_rows) { return kTileCost + kExtraStepCost * (tile_rows / 8 - 1); }
+constexpr i32 unit_cost(i32 tile_rows) {
+  const i32 steps = tile_rows / 8;
+  return kOneStepCost + (steps > 1 ? kSecondStepCost : 0) + (steps > 2 ? kThirdStepCost : 0) +
+         (steps > 3 ? (steps - 3) * kFurtherStepCost : 0);
+}
 
 // The sizes that schedule and problem fix.
 struct WorkShape {
   i32 tile_m;
   i32 column_tiles;
   i32 k_stages;
+  i32 min_piece = 2;  // units
 
   static constexpr WorkShape of(const Schedule& s, const Problem& p) {
     return {s.tile_m, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)),
-            static_cast<i32>(abi::ceil_div(p.k / abi::kAtomDepth, s.slices_per_stage))};
+            static_cast<i32>(abi::ceil_div(p.k / abi::kAtomDepth, s.slices_per_stage)),
+            static_cast<i32>(abi::ceil_div(kMinPieceSlices, s.slices_per_stage))};
   }
 
   constexpr i64 segment_cost(i32 rows) const {
@@ -98,7 +106,8 @@ inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split 
     }
   }
   if (whole) return {ctas, true};
-  const i64 most = abi::max_of(1, table.total_cost / (kMinRange * dearest));
+  // Two smallest pieces of the dearest tile at least, so that no range is empty.
+  const i64 most = abi::max_of(1, table.total_cost / (2 * shape.min_piece * dearest));
   return {static_cast<i32>(abi::min_of(ctas, most)), false};
 }
 
@@ -156,10 +165,10 @@ class WorkList {
     return rounded({low, static_cast<i32>(tile), k});
   }
 
-  // Ranges after `range` whose first piece lies in the tile that `range` began and did not finish.
-  i32 contributors_after(i32 range, const Place& tile_start) const {
+  // Ranges after `range` whose first piece lies in the tile that `range` began and did not finish;
+  // the first `count` of them are known.
+  i32 contributors_after(i32 range, const Place& tile_start, i32 count = 0) const {
     const Place tile_end = next_tile(tile_start);
-    i32 count = 0;
     while (range + 1 + count < cut_.ranges && is_before(start_of(range + 1 + count), tile_end))
       ++count;
     return count;
@@ -171,8 +180,8 @@ class WorkList {
       if (2 * place.k >= shape_.k_stages) return next_tile(place);
       return {place.segment, place.tile, 0};
     }
-    if (place.k < kMinPiece) return {place.segment, place.tile, 0};
-    if (place.k > shape_.k_stages - kMinPiece) return next_tile(place);
+    if (place.k < shape_.min_piece) return {place.segment, place.tile, 0};
+    if (place.k > shape_.k_stages - shape_.min_piece) return next_tile(place);
     return place;
   }
 

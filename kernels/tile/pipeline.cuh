@@ -32,8 +32,9 @@ struct TileRecord {
   i32 first_column;  // n of the tile
   i32 is_head;       // begins inside the tile: store a partial
   i32 contributors;  // ranges whose partials complete this piece
+  i32 adds_first;    // before multiplying: their partials are there by then
   i32 range;         // of this CTA
-  i32 reserved[10];
+  i32 reserved[9];
 };
 static_assert(sizeof(TileRecord) == 64);
 

@@ -15,7 +15,8 @@ using abi::i64;
 template <i32 Strips, i32 Steps>
 class Partials {
   static constexpr i64 kWarpFloats = static_cast<i64>(Strips) * Steps * 4 * 32;
-  static constexpr int kInFlight = Strips * Steps <= 8 ? 4 : 1;  // as far as registers last
+  static constexpr i32 kLoads = Strips * Steps;  // of one partial, 16 bytes each
+  static constexpr i32 kInFlight = kLoads <= 8 ? 4 : kLoads <= 12 ? 2 : 1;  // partials; registers
 
  public:
   Partials(float* partials, i32* flags, i32 warp, i32 lane)
@@ -42,20 +43,27 @@ class Partials {
       while (ptx::ld_acquire_gpu(flag(first + i)) == 0) {
       }
     __syncwarp();
-#pragma unroll kInFlight
-    for (i32 i = 0; i < count; ++i) {
-      const float* slot = partials_ + (first + i) * (abi::kConsumerWarps * kWarpFloats);
+    for (i32 i = 0; i < count; i += kInFlight) {
+      ptx::F32x4 part[kInFlight][Strips][Steps];
 #pragma unroll
-      for (i32 s = 0; s < Strips; ++s)
+      for (i32 j = 0; j < kInFlight; ++j) {
+        const float* slot = partials_ + (first + i + j) * (abi::kConsumerWarps * kWarpFloats);
 #pragma unroll
-        for (i32 n = 0; n < Steps; ++n)
-          if (n < steps) {
-            const ptx::F32x4 part = ptx::ld_global_cg_v4(slot + (s * Steps + n) * 128);
-            acc[s][n][0] += part.x;
-            acc[s][n][1] += part.y;
-            acc[s][n][2] += part.z;
-            acc[s][n][3] += part.w;
-          }
+        for (i32 l = 0; l < kLoads; ++l)
+          part[j][l / Steps][l % Steps] =
+              ptx::ld_global_cg_v4_if(i + j < count && l % Steps < steps, slot + l * 128);
+      }
+#pragma unroll
+      for (i32 j = 0; j < kInFlight; ++j)
+#pragma unroll
+        for (i32 l = 0; l < kLoads; ++l) {
+          float(&sum)[4] = acc[l / Steps][l % Steps];
+          const ptx::F32x4& more = part[j][l / Steps][l % Steps];
+          sum[0] += more.x;
+          sum[1] += more.y;
+          sum[2] += more.z;
+          sum[3] += more.w;
+        }
     }
     __syncwarp();
     for (i32 i = lane_; i < count; i += 32) ptx::st_relaxed_gpu(flag(first + i), 0);

@@ -33,9 +33,11 @@ abi::Problem problem_of(const GemmDescriptor& descriptor) {
           descriptor.family};
 }
 
-std::string gemm_source(const KernelSchedule& schedule, const abi::Problem& problem) {
+std::string gemm_source(const KernelSchedule& schedule, const abi::Problem& problem,
+                        const MainloopText& mainloop) {
+  const bool is_replaced = !mainloop.name.empty();
   return fmt::format(R"(#include "kernels/moe_gemm/moe_gemm.cuh"
-
+{}
 using namespace chord::abi;
 
 constexpr Schedule kSchedule{{
@@ -48,11 +50,13 @@ extern "C" __global__ void __launch_bounds__({}, 1)
 chord_kernel(const __grid_constant__ GemmParams params) {{
   static_assert({} == threads(kSchedule));
   static_assert({} == shared_bytes(kSchedule));
-  chord::device::moe_gemm<kSchedule, kProblem>(params);
+  chord::device::moe_gemm<kSchedule, kProblem{}>(params);
 }}
 )",
+                     is_replaced ? fmt::format("#include \"{}\"\n", mainloop.file) : "",
                      initializer(schedule), initializer(problem), abi::threads(schedule),
-                     abi::threads(schedule), abi::shared_bytes(schedule));
+                     abi::threads(schedule), abi::shared_bytes(schedule),
+                     is_replaced ? fmt::format(", {}<kSchedule>", mainloop.name) : "");
 }
 
 std::string gemm_source_name(const KernelSchedule& schedule, const abi::Problem& problem) {

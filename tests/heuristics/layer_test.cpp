@@ -158,8 +158,8 @@ bool same_pinnable_fields(const Decision& a, const Decision& b) {
 }
 
 TEST(Deployments, DecodeIsAFewKernelsPerProjection) {
-  // block_m 8, 16 and 24 for two projections.
-  EXPECT_EQ(expanded(kimi_deployment(kEp8)).size(), 6u);
+  // For two projections: block_m 8, 16 and 24, and tiles as wide as the rows per expert ask for.
+  EXPECT_EQ(expanded(kimi_deployment(kEp8)).size(), 12u);
 }
 
 TEST(Deployments, HoldEveryKernelThatALayerOfItAsksFor) {

@@ -58,6 +58,35 @@ TEST(Mapping, TileFollowsBlockM) {
   }
 }
 
+TEST(Mapping, TileHoldsTheRowsOfNearlyEveryExpert) {
+  GemmDescriptor d = shape(4096, 7168);
+  const auto tile_m = [&](std::int64_t experts, std::int64_t rows, int block_m = 8) {
+    d.experts = experts;
+    d.rows = rows;
+    return kernel_fields(d, with_block_m(block_m), {}).value().tile_m;
+  };
+  EXPECT_EQ(tile_m(48, 160), 16);
+  EXPECT_EQ(tile_m(48, 468), 16);  // 9.75 rows per expert, and 2 * sqrt(9.75) = 6.2
+  EXPECT_EQ(tile_m(48, 469), 24);
+  EXPECT_EQ(tile_m(48, 768), 24);
+  EXPECT_EQ(tile_m(48, 769), 32);
+  EXPECT_EQ(tile_m(12, 160), 24);
+  EXPECT_EQ(tile_m(24, 400), 32);
+  EXPECT_EQ(tile_m(12, 400), 40);
+  EXPECT_EQ(tile_m(384, 256), 16);
+  EXPECT_EQ(tile_m(48, 160, 32), 32) << "a block is one tile";
+  d.family = Family::grouped_masked;
+  const auto masked = [&](std::int64_t expected_m) {
+    d.expected_m = expected_m;
+    return kernel_fields(d, with_block_m(8), {}).value().tile_m;
+  };
+  EXPECT_EQ(masked(9), 16);
+  EXPECT_EQ(masked(10), 24);
+  EXPECT_EQ(masked(16), 24);
+  EXPECT_EQ(masked(22), 32);
+  EXPECT_EQ(masked(23), 40);
+}
+
 TEST(Mapping, TileIsNotWiderThanNNeeds) {
   const auto tile_n = [](std::int64_t n) {
     return kernel_fields(shape(n, 7168), with_block_m(8), {}).value().tile_n;

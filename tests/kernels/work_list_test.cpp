@@ -152,7 +152,7 @@ TEST(WorkList, OneRangeHasAtMostTheShareOfTheDearestTileMore) {
     walk_range(*table, shape, cut, range, walk, stored, awaited);
   const i64 share = table->total_cost / cut.ranges;
   for (const i64 cost : walk.cost_of_range)
-    EXPECT_LT(std::abs(cost - share), 2 * (kMinPiece + 1) * unit_cost(16));
+    EXPECT_LT(std::abs(cost - share), 2 * (shape.min_piece + 1) * unit_cost(16));
 }
 
 TEST(Cut, WholeTilesAreChosenWhenEveryExpertHasAtMostEightOrExactlySixteenRows) {

@@ -81,6 +81,17 @@ TEST(GemmSource, DiffersWithEveryField) {
   EXPECT_NE(gemm_source({}, problem), base);
 }
 
+TEST(GemmSource, TakesAnotherMainloopAndIsOtherwiseTheSame) {
+  const std::string base = gemm_source({}, kProblem);
+  std::string other = gemm_source({}, kProblem, {"a/b.cuh", "c::Loop"});
+  for (const std::string part : {"#include \"a/b.cuh\"\n", ", c::Loop<kSchedule>"}) {
+    const std::size_t at = other.find(part);
+    ASSERT_NE(at, std::string::npos) << part << other;
+    other.erase(at, part.size());
+  }
+  EXPECT_EQ(other, base);
+}
+
 TEST(GemmSource, NameHasNoPath) {
   EXPECT_EQ(gemm_source_name({}, kProblem), "grouped_masked_4096x7168_block_m_8.cu");
 }

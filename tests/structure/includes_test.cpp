@@ -19,6 +19,11 @@ TEST(Floors, RefuseAnUpwardInclude) {
   EXPECT_TRUE(is_refused("src/explain.cpp", "tools/cli.h"));
 }
 
+TEST(Floors, RefuseHostHeadersInDeviceText) {
+  EXPECT_TRUE(is_refused("tools/bench/device/ablation.cuh", "src/launch/launch.h"));
+  EXPECT_TRUE(is_refused("tools/bench/device/ablation.cuh", "chord/engine.h"));
+}
+
 TEST(Floors, RefuseASibling) {
   EXPECT_TRUE(is_refused("cache/key.cpp", "heuristics/solver.h"));
   EXPECT_TRUE(is_refused("heuristics/solver.cpp", "kernels/embedded.h"));
@@ -30,6 +35,7 @@ TEST(Floors, AllowWhatLiesBelow) {
   EXPECT_FALSE(is_refused("cache/key.cpp", "chord/status.h"));
   EXPECT_FALSE(is_refused("src/engine.cpp", "heuristics/solver.h"));
   EXPECT_FALSE(is_refused("src/launch/launch.cpp", "src/module/module.h"));
+  EXPECT_FALSE(is_refused("tools/bench/device/ablation.cuh", "kernels/mainloop/mma.cuh"));
 }
 
 TEST(Floors, KeepTheOutsideOut) {

@@ -66,7 +66,8 @@ TEST(BenchTool, ListsTheChosenCases) {
 
 TEST(GpuCheckScript, RefusesWrongFlags) {
   const std::string script = CHORD_SOURCE_DIR "/tools/gpu_check.sh";
-  for (const char* arguments : {"", "nonsense", "build extra", "sanitize extra"}) {
+  for (const char* arguments :
+       {"", "nonsense", "build extra", "sanitize extra", "profile extra", "ablation extra"}) {
     const Outcome outcome = run_program(script, words(arguments));
     EXPECT_EQ(outcome.exit_code, 2) << arguments;
     EXPECT_NE(outcome.err.find("error: "), std::string::npos) << arguments;

@@ -5,6 +5,8 @@
 #include <set>
 #include <sstream>
 
+#include "src/base/environment.h"
+#include "src/sass/disassembler.h"
 #include "tests/tools/process.h"
 
 namespace chord::tools_test {
@@ -145,6 +147,70 @@ TEST(Explain, SourceIsTheEntryText) {
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("chord_kernel"), std::string::npos);
   EXPECT_EQ(explain_json(std::string(kIndexed) + " --source")["source"], text.out);
+}
+
+// Needs a compiler and nvdisasm: skips where one of them is missing.
+#define CHORD_NEEDS_SASS(nvdisasm)                                        \
+  if (!can_compile()) GTEST_SKIP() << "no NVRTC on this machine";         \
+  const auto nvdisasm = sass::find_nvdisasm(base::process_environment()); \
+  if (!nvdisasm.ok()) GTEST_SKIP() << nvdisasm.error().message()
+
+TEST(Explain, SassCountsTheLoopsOfTheCompiledKernel) {
+  CHORD_NEEDS_SASS(nvdisasm);
+  const ScratchFolder scratch;
+  const Environment environment{{"CHORD_CACHE_DIR", scratch.path("cache")},
+                                {"CHORD_NVDISASM", *nvdisasm}};
+  const Json json = explain_json(std::string(kMasked) + " --arch sm_103a --sass", environment);
+  const Json& sass = json["sass"];
+  EXPECT_EQ(sass["arch"], "sm_103a");
+  EXPECT_EQ(sass["shared_bytes"], json["kernel"]["shared_bytes"]);
+  EXPECT_EQ(sass["local_bytes"], 0);
+  EXPECT_EQ(sass["key"], json["key"]);
+  EXPECT_EQ(sass["registers"], json["registers"]);
+  EXPECT_GT(sass["code_bytes"], 1000);
+  const int steps = json["kernel"]["tile_m"].get<int>() / 8;
+  ASSERT_LE(steps, 4);  // above, some share a loop
+  ASSERT_EQ(sass["loops"].size(), static_cast<std::size_t>(steps)) << sass;
+  for (int i = 0; i < steps; ++i) {
+    const Json& loop = sass["loops"][i];
+    EXPECT_EQ(loop["steps"], i + 1);
+    EXPECT_EQ(loop["hmma"], 32 * (i + 1));  // 2 slices of 4 strips of 4 k16
+    EXPECT_GT(loop["instructions"], loop["hmma"]);
+    EXPECT_EQ(loop["instructions_per_atom"], loop["instructions"].get<double>() / 2);
+  }
+  // Now that the cache has it, the same numbers come as text and no compiler is asked.
+  Environment no_compiler = environment;
+  no_compiler["CHORD_JIT"] = "never";
+  const Outcome text = explain(std::string(kMasked) + " --arch sm_103a --sass", no_compiler);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(text.err, "");
+  for (const char* field : {"registers", "shared_bytes", "code_bytes"})
+    EXPECT_NE(text.out.find(sass[field].dump()), std::string::npos) << field << "\n" << text.out;
+  for (const Json& loop : sass["loops"])
+    EXPECT_NE(text.out.find(loop["instructions"].dump()), std::string::npos) << text.out;
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(Explain, SassWithoutADisassemblerSaysHowToGetOne) {
+  const Outcome outcome =
+      explain(std::string(kIndexed) + " --sass", {{"CHORD_NVDISASM", "/no/such/nvdisasm"}});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("/no/such/nvdisasm"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("pip install nvidia-cuda-nvdisasm"), std::string::npos);
+}
+
+TEST(Explain, SassOfAKernelThatMayNotBeCompiledIsNotCovered) {
+  const Outcome outcome = explain(std::string(kIndexed) + " --sass",
+                                  {{"CHORD_NVDISASM", "/bin/true"}, {"CHORD_JIT", "never"}});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+}
+
+TEST(Explain, SassBelongsToOneAnswer) {
+  const Outcome outcome = explain(std::string(kIndexed) + " --sass --table");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("--sass"), std::string::npos) << outcome.err;
 }
 
 // (0, 2^30] without a hole, as pairs of edges.

@@ -41,9 +41,9 @@ TEST(Readme, OpensWithTheTwoCommands) {
 TEST(Readme, NamesEveryEnvironmentVariable) {
   const std::string text = readme();
   for (const char* variable :
-       {"CHORD_CACHE_DIR", "CHORD_CACHE_READONLY_DIRS", "CHORD_NVRTC_LIBRARY", "CHORD_LOG",
-        "CHORD_JIT", "CHORD_W4A16_BM", "CHORD_W4A16_BN", "CHORD_W4A16_BK", "CHORD_W4A16_CM",
-        "CHORD_W4A16_CN", "CHORD_W4A16_STAGES", "XDG_CACHE_HOME"})
+       {"CHORD_CACHE_DIR", "CHORD_CACHE_READONLY_DIRS", "CHORD_NVRTC_LIBRARY", "CHORD_NVDISASM",
+        "CHORD_LOG", "CHORD_JIT", "CHORD_W4A16_BM", "CHORD_W4A16_BN", "CHORD_W4A16_BK",
+        "CHORD_W4A16_CM", "CHORD_W4A16_CN", "CHORD_W4A16_STAGES", "XDG_CACHE_HOME"})
     EXPECT_NE(text.find(variable), std::string::npos) << variable;
 }
 

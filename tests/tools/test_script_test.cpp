@@ -32,7 +32,8 @@ class Sandbox {
     fs::create_directories(scratch_.path("path"));
     fs::copy(CHORD_SOURCE_DIR "/tools/test.sh", scratch_.path("tools/test.sh"));
     write_file(scratch_.path("tools/install_packages.sh"),
-               "chord_install_packages() { :; }\nchord_find_nvrtc() { :; }\n");
+               "chord_install_packages() { :; }\nchord_find_nvrtc() { :; }\n"
+               "chord_find_nvdisasm() { export CHORD_NVDISASM=/found/for/tests; }\n");
     add_script("path/cmake", "exit 0");
   }
 
@@ -132,12 +133,61 @@ TEST(TestScript, CallerSettingsDoNotReachTheTests) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
 }
 
+TEST(TestScript, TheDisassemblerThatWasFoundReachesTheTests) {
+  Sandbox sandbox;
+  sandbox.add_tests("one", kPass, "[[ $CHORD_NVDISASM == /found/for/tests ]]");
+  const Outcome outcome = sandbox.run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+}
+
 TEST(TestScript, RefusesWrongFlagsBeforeBuilding) {
   const Sandbox sandbox;
   for (const char* arguments : {"--sanitize memory", "--timeout soon", "--nonsense"}) {
     const Outcome outcome = sandbox.run(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << arguments;
     EXPECT_EQ(outcome.err.rfind("error: ", 0), 0u) << arguments;
+  }
+}
+
+// chord_find_nvdisasm of the real install_packages.sh, with a python3 that does `body` for pip.
+Outcome find_nvdisasm_with(const ScratchFolder& scratch, const std::string& body) {
+  fs::create_directories(scratch.path("path"));
+  write_file(scratch.path("path/python3"), "#!/bin/bash\n" + body + "\n");
+  fs::permissions(scratch.path("path/python3"), fs::perms::owner_all);
+  return run_program("/bin/bash",
+                     {"-c", "set -euo pipefail; source " CHORD_SOURCE_DIR
+                            "/tools/install_packages.sh\nchord_apt_install() { :; }\n"
+                            "chord_find_nvdisasm '" +
+                                scratch.path() + "'\necho \"found ${CHORD_NVDISASM:-none}\""},
+                     {{"PATH", scratch.path("path") + ":/usr/bin:/bin"}});
+}
+
+#define CHORD_NEEDS_NO_NVDISASM()                                                \
+  for (const char* path : {"/usr/local/cuda/bin/nvdisasm", "/usr/bin/nvdisasm"}) \
+    if (fs::exists(path)) GTEST_SKIP() << "this machine has " << path
+
+TEST(InstallPackages, WithoutPyPiADisassemblerIsOnlyMissed) {
+  CHORD_NEEDS_NO_NVDISASM();
+  const ScratchFolder scratch;
+  const Outcome outcome = find_nvdisasm_with(scratch, "exit 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(last_line(outcome.out), "found none");
+  EXPECT_NE(outcome.err.find("warning: no nvdisasm"), std::string::npos) << outcome.err;
+}
+
+TEST(InstallPackages, TheDisassemblerOfTheWheelIsAProgramAndIsFetchedOnce) {
+  CHORD_NEEDS_NO_NVDISASM();
+  const ScratchFolder scratch;
+  const std::string wheel =
+      "for a; do if [[ ${t:-} ]]; then mkdir -p $a/nvidia/cu13/bin; "
+      "echo >$a/nvidia/cu13/bin/nvdisasm; break; fi; "
+      "[[ $a != --target ]] || t=1; done";
+  for (const char* body : {wheel.c_str(), "exit 1"}) {
+    const Outcome outcome = find_nvdisasm_with(scratch, body);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::string program = scratch.path("nvdisasm/nvidia/cu13/bin/nvdisasm");
+    EXPECT_EQ(last_line(outcome.out), "found " + program) << outcome.out << outcome.err;
+    EXPECT_NE(fs::status(program).permissions() & fs::perms::owner_exec, fs::perms::none);
   }
 }
 

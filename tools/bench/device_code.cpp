@@ -24,8 +24,9 @@ std::string_view embedded_text(const std::string& file) {
   return {};
 }
 
-// What a helper may include: its own headers and those of the library.
-std::vector<source::DeviceFile> available_files() {
+}  // namespace
+
+std::vector<source::DeviceFile> device_files() {
   std::vector<source::DeviceFile> files = source::embedded_device_files();
   for (std::size_t i = 0; i < embedded_file_count; ++i) {
     const EmbeddedFile& file = embedded_files[i];
@@ -33,8 +34,6 @@ std::vector<source::DeviceFile> available_files() {
   }
   return files;
 }
-
-}  // namespace
 
 const char* name(Helper helper) {
   switch (helper) {
@@ -64,7 +63,7 @@ Result<cubin::Recipe> helper_recipe(Helper helper, Architecture arch) {
   recipe.source = embedded_text(fmt::format("{}{}", kFolder, recipe.source_name));
   if (recipe.source.empty())
     return Error{ErrorCode::internal, recipe.label, "its text is not embedded", "build again"};
-  CHORD_TRY(recipe.files, source::included_files(recipe.source, available_files()));
+  CHORD_TRY(recipe.files, source::included_files(recipe.source, device_files()));
   recipe.threads = 1;  // each launch has its own block size
   recipe.fields = {{"helper", name(helper)}};
   return recipe;
@@ -117,11 +116,16 @@ Result<PrewarmCount> DeviceCode::prewarm(Architecture arch, std::vector<cubin::R
 Status DeviceCode::load(Architecture arch) {
   for (int i = 0; i < kHelperCount; ++i) {
     CHORD_TRY(const cubin::Recipe recipe, helper_recipe(static_cast<Helper>(i), arch));
-    CHORD_TRY(const cubin::EntryPointer entry, store_->obtain(recipe));
-    const module::ExpectedFacts expected{1, 0, std::nullopt, std::nullopt};
-    CHORD_TRY(modules_[i], module::LoadedModule::load(entry->cubin, expected, recipe.label));
+    CHORD_TRY(modules_[i], load(recipe));
   }
   return {};
+}
+
+Result<std::shared_ptr<const module::LoadedModule>> DeviceCode::load(const cubin::Recipe& recipe) {
+  CHORD_TRY(const cubin::EntryPointer entry, store_->obtain(recipe));
+  const module::ExpectedFacts expected{entry->threads, entry->shared_bytes, std::nullopt,
+                                       std::nullopt};
+  return module::LoadedModule::load(entry->cubin, expected, recipe.label);
 }
 
 Status DeviceCode::launch(Helper helper, std::int64_t ctas, int threads, const void* params,

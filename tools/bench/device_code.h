@@ -21,6 +21,9 @@ inline constexpr int kHelperCount = 7;
 
 const char* name(Helper helper);
 
+// What the text of a kernel of ours may include: the files of device/ and those of the library.
+std::vector<source::DeviceFile> device_files();
+
 Result<cubin::Recipe> helper_recipe(Helper helper, Architecture arch);
 
 struct PrewarmCount {
@@ -39,6 +42,9 @@ class DeviceCode {
 
   // Loads all helper kernels into the current context.
   Status load(Architecture arch);
+
+  // Loads the kernel of a recipe into the current context.
+  Result<std::shared_ptr<const module::LoadedModule>> load(const cubin::Recipe& recipe);
 
   // `params` is the struct of device/params.h that belongs to the helper.
   Status launch(Helper helper, std::int64_t ctas, int threads, const void* params,

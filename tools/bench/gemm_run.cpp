@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "src/launch/launch.h"
+#include "src/prepared_kernel.h"
+
 namespace chord::bench {
 namespace {
 
@@ -133,6 +136,20 @@ Status GemmRun::upload_reference_rows() {
 
 Status GemmRun::launch(cuda::CUstream stream) const {
   return rig_->engine.launch(kernel_, arguments, stream);
+}
+
+Status GemmRun::launch_other(cuda::CUfunction function, void* other_output,
+                             cuda::CUstream stream) const {
+  const PreparedKernel::State& state = kernel_.state();
+  GemmArguments other = arguments;
+  other.output = other_output;
+  abi::GemmParams params{};
+  CHORD_TRY(launch::fill_params(state.shape, other, params));
+  CHORD_TRY(launch::encode_tensor_maps(*state.driver, state.shape, other.weight, params));
+  const launch::Grid grid{
+      static_cast<unsigned>(state.shape.ctas), static_cast<unsigned>(state.facts.threads),
+      static_cast<unsigned>(state.facts.shared_bytes), other.programmatic_dependent_launch};
+  return launch::enqueue(*state.driver, function, grid, &params, stream);
 }
 
 Status GemmRun::poison() {

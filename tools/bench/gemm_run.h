@@ -44,6 +44,9 @@ class GemmRun {
 
   // Enqueues one launch.
   Status launch(cuda::CUstream stream) const;
+  // The same launch of another kernel: grid, shared memory, parameters and workspace are those of
+  // this one, only the output is another.
+  Status launch_other(cuda::CUfunction function, void* other_output, cuda::CUstream stream) const;
   // Fills the output with poison; waits.
   Status poison();
   // Waits for nothing: the caller has synchronised.
@@ -53,6 +56,8 @@ class GemmRun {
   // Poison, launch, wait, the output's bits.
   Result<std::vector<std::uint16_t>> bits();
   Result<std::vector<std::uint16_t>> download_output() const;
+  // Bytes of the workspace's flags that are not zero. Waits for nothing.
+  Result<std::int64_t> count_flags_left() const;
 
   // Bytes that the GEMM reads and writes at least, experts without rows left out, and the
   // operations of its valid rows.
@@ -78,7 +83,6 @@ class GemmRun {
   Status upload_reference_rows();
   Status compare_chunk(std::size_t chunk);
   Result<std::int64_t> count_changed();
-  Result<std::int64_t> count_flags_left() const;
   std::int64_t active_experts() const;
 
   // Rows [first, first + rows) of the list with tiles [first_tile, first_tile + tiles).

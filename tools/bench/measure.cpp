@@ -133,6 +133,10 @@ Result<Measurement> Bench::measure(const BenchCase& one) {
   if (!is_right || options_.check_only) return found;
   CHORD_TRY(measure_times(run, found));
   if (options_.complete) CHORD_TRY(measure_complete(run, found));
+  if (options_.ablation) {
+    CHORD_TRY(found.ablations, time_ablations(rig_, run, found.decision, timer_, options_.flush,
+                                              options_.iterations));
+  }
   CHORD_TRY(measure_cublas(found));
   return found;
 }

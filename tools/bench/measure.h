@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "tools/bench/ablation.h"
 #include "tools/bench/bench_case.h"
 #include "tools/bench/cublas.h"
 #include "tools/bench/gemm_run.h"
@@ -21,6 +22,7 @@ struct MeasureOptions {
   bool graph = false;
   bool cublas = false;
   bool complete = false;  // read flush, graph and published policy as well
+  bool ablation = false;  // the kernel with parts of its main loop taken away as well
 };
 
 struct Measurement {
@@ -38,6 +40,7 @@ struct Measurement {
   std::optional<Sample> graph;
   std::optional<Sample> read_flush_time, read_flush_read;  // complete only
   std::optional<Sample> published_policy;                  // complete only
+  std::vector<AblationTime> ablations;
   std::optional<Sample> cublas;
   std::string cublas_missing;  // why there is none
 };

@@ -47,6 +47,14 @@ void add_times(Json& row, const Measurement& m) {
   if (!m.cublas) row["cublas_missing"] = m.cublas_missing;
 }
 
+void add_ablations(Json& row, const Measurement& m) {
+  for (const auto& [ablation, time] : m.ablations)
+    row["ablation"][name(ablation)] = {
+        {"median_us", rounded(time.median_us)},
+        {"spread_us", rounded(time.spread_us)},
+        {"share_of_read", rounded(m.read->median_us / time.median_us)}};
+}
+
 }  // namespace
 
 Json json_of(const Measurement& m, const RunHeader& header) {
@@ -66,6 +74,7 @@ Json json_of(const Measurement& m, const RunHeader& header) {
            {"routed_rows", m.one.routed_rows},
            {"draw", m.one.draw}};
   add_times(row, m);
+  add_ablations(row, m);
   row["rel_l2"] = m.comparison.rel_l2;
   row["worst_row_l2"] = m.comparison.worst_row_l2;
   row["worst_expert_l2"] = m.comparison.worst_expert_l2;

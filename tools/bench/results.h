@@ -43,6 +43,11 @@ std::string table_head();
 std::string table_line(const Measurement& measurement);
 std::string table_foot(const std::vector<Measurement>& measurements);
 
+// The same for a run with ablations: times of the kernel's parts, each with its share of the read.
+std::string ablation_head();
+std::string ablation_line(const Measurement& measurement);
+std::string ablation_foot(const std::vector<Measurement>& measurements);
+
 // "580.159.03" out of the text of /proc/driver/nvidia/version; empty if it is not there.
 std::string driver_release(const std::string& version_text);
 

@@ -30,6 +30,17 @@ std::string further(const Measurement& m) {
   return text;
 }
 
+std::string time_and_share(const Sample& time, const Measurement& m) {
+  return fmt::format("{:>8.1f} {:>4.0f}%", time.median_us,
+                     100 * m.read->median_us / time.median_us);
+}
+
+int count_wrong(const std::vector<Measurement>& measurements) {
+  int wrong = 0;
+  for (const Measurement& m : measurements) wrong += m.comparison.violation().empty() ? 0 : 1;
+  return wrong;
+}
+
 }  // namespace
 
 std::string table_head() {
@@ -55,22 +66,41 @@ std::string table_line(const Measurement& m) {
 }
 
 std::string table_foot(const std::vector<Measurement>& measurements) {
-  int wrong = 0, published = 0;
+  int published = 0;
   double log_sum = 0;
   for (const Measurement& m : measurements) {
-    wrong += m.comparison.violation().empty() ? 0 : 1;
     const std::optional<double> faster = ratio(m.one.chord_us, m);
     if (!faster) continue;
     ++published;
     log_sum += std::log(*faster);
   }
-  std::string text = fmt::format("{} cases, {} wrong", measurements.size(), wrong);
+  std::string text =
+      fmt::format("{} cases, {} wrong", measurements.size(), count_wrong(measurements));
   if (published > 0)
     text += fmt::format("; geometric mean against published Chord over {} rows: {:.3f} x",
                         published, std::exp(log_sum / published));
   return text +
          "\n+- is the interquartile range; read% is the time of a pure read of the same bytes in "
          "this run over ours; x is published time over ours\n";
+}
+
+std::string ablation_head() {
+  return fmt::format("{:<68} {:>8} {:>14} {:>14} {:>14} {:>14}\n", "case", "read us", "loads",
+                     "+ dequant.", "+ mma, raw", "all");
+}
+
+std::string ablation_line(const Measurement& m) {
+  if (m.ablations.empty()) return table_line(m);
+  std::string text = fmt::format("{:<68} {:>8.1f}", m.one.label(), m.read->median_us);
+  for (const AblationTime& part : m.ablations) text += " " + time_and_share(part.time, m);
+  return text + " " + time_and_share(*m.time, m) + "\n";
+}
+
+std::string ablation_foot(const std::vector<Measurement>& measurements) {
+  return fmt::format(
+      "{} cases, {} wrong; loads: nothing of a stage is read; + dequant.: and dequantised, no mma; "
+      "+ mma, raw: multiplied, not dequantised; % is the time of the read over this one\n",
+      measurements.size(), count_wrong(measurements));
 }
 
 }  // namespace chord::bench
