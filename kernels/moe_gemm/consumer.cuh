@@ -27,13 +27,11 @@ class Consumer {
       if (record->stages == 0) return;
       Mainloop::zero(acc);
       const i32 steps = record->steps;
-      const bool adds_first = record->adds_first != 0;
-      if (adds_first) add_partials(acc, *record, steps);
       multiply<1>(acc, *record, steps);
       if (record->is_head) {
         partials().store(acc, record->range, steps);
       } else {
-        if (!adds_first && record->contributors > 0) add_partials(acc, *record, steps);
+        if (record->contributors > 0) add_partials(acc, *record, steps);
         store(acc, record, steps);
       }
     }
@@ -57,7 +55,14 @@ class Consumer {
   Partials<kStrips, kSteps> partials() const { return {p_.partials, p_.flags, warp_, lane_}; }
   void add_partials(typename Mainloop::Accumulators& acc, const TileRecord& record,
                     i32 steps) const {
-    partials().add(acc, record.range + 1, record.contributors, steps);
+    i32 first = record.range + 1, count = record.contributors;
+    if (kFetchesPartial<S> && is_fetched(count)) {
+      ring_.wait_fetched();
+      partials().add_fetched(acc, ring_.fetched_partial(), warp_, steps);
+      ++first;
+      --count;
+    }
+    if (count > 0) partials().add(acc, first, count, steps);
   }
 
   // A lane holds two tokens of one weight row; the transpose gives it two weight rows of one token,

@@ -14,17 +14,23 @@ namespace chord::device {
 inline constexpr i32 kProducerRegisters = 88;
 inline constexpr i32 kConsumerRegisters = 208;
 
-// All threads of the producer warpgroup plan; its first warp loads.
+// What the warps of the producer warpgroup share besides the ring.
+struct ProducerScratch {
+  PlanScratch plan;
+  i32 awaited;  // the range whose partial is to be fetched, or kNoRange
+};
+
+// All threads of the producer warpgroup plan; its first warp loads, its second fetches a partial.
 template <Schedule S, Problem P>
 inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& table,
-                    PlanScratch& scratch, i32 thread) {
-  Producer<S, P> producer(p, ring, thread & 31);
+                    ProducerScratch& scratch, i32 thread) {
+  Producer<S, P> producer(p, ring, scratch.awaited, thread & 31);
   ptx::griddepcontrol_wait();
   const i32 ctas = static_cast<i32>(gridDim.x);
   i64 begin = 0;
   bool more = true;
   while (more) {
-    plan_window<S, P>(p, begin, table, scratch, thread);
+    plan_window<S, P>(p, begin, table, scratch.plan, thread);
     more = table.has_more != 0;
     if (begin == 0 && !more) ptx::griddepcontrol_launch_dependents();
     if (thread < 32 && table.total_cost > 0) {
@@ -35,7 +41,13 @@ inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& tabl
     begin = table.next;
     if (more) plan_barrier();  // the loading warp has left the table
   }
-  if (thread < 32) producer.finish();
+  if (thread < 32) {
+    producer.finish();
+  } else if (kFetchesPartial<S> && thread < 64) {
+    fetch_answer();
+    const i32 range = scratch.awaited;
+    if (range != kNoRange) fetch_partial(p.partials, p.flags, ring, range, thread & 31);
+  }
 }
 
 // A benchmark may put another loop in the place of the mma one: the same loads, less work.
@@ -45,7 +57,7 @@ inline void moe_gemm(const GemmParams& p) {
   static_assert(abi::is_legal_shape(P.n, P.k), "N and K must be multiples of 64");
 
   extern __shared__ __align__(1024) char shared[];
-  __shared__ PlanScratch scratch;
+  __shared__ ProducerScratch scratch;
   const i32 warp = static_cast<i32>(threadIdx.x) / 32;
   const i32 lane = static_cast<i32>(threadIdx.x) % 32;
   const Ring<S> ring(shared);

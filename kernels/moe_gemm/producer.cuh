@@ -9,9 +9,16 @@
 #include "kernels/ptx/copy.cuh"
 #include "kernels/routing/plan.cuh"
 #include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/reduce.cuh"
 #include "kernels/tile/swizzle.cuh"
 
 namespace chord::device {
+
+inline constexpr i32 kNoRange = -1;
+
+// Two warps: the one that loads calls, the one that fetches answers.
+inline void fetch_call() { ptx::bar_arrive<2, 64>(); }
+inline void fetch_answer() { ptx::bar_sync<2, 64>(); }
 
 template <Schedule S, Problem P>
 class Producer {
@@ -22,8 +29,13 @@ class Producer {
       static_cast<u32>(abi::weight_stage_bytes(S) + abi::scale_stage_bytes(S));
 
  public:
-  Producer(const GemmParams& p, const Ring<S>& ring, i32 lane)
-      : p_(p), ring_(ring), lane_(lane), policy_(ptx::createpolicy_evict_first()) {}
+  // `awaited` is what the fetching warp reads when it is called.
+  Producer(const GemmParams& p, const Ring<S>& ring, i32& awaited, i32 lane)
+      : p_(p),
+        ring_(ring),
+        awaited_(awaited),
+        lane_(lane),
+        policy_(ptx::createpolicy_evict_first()) {}
 
   // Before anything is known of the routing: the weights where this CTA's range would begin if
   // every expert had as many rows, into the L2. They are read by somebody soon in any case, and the
@@ -65,7 +77,6 @@ class Producer {
     Place at = start_after(0);
     const Place end = start_after(1);
     if (is_before(at, end)) prefetch(table, at);
-    i32 done = 0;  // stages before this piece
     while (is_before(at, end)) {
       const Place next = list.next_tile(at);
       const bool is_cut = is_before(end, next);
@@ -77,19 +88,15 @@ class Producer {
         const bool is_in_tile = lane_ > 0 && range + lane_ < cut.ranges && is_before(start, next);
         const i32 known = __popc(__ballot_sync(0xffffffffu, is_in_tile));
         piece.contributors = known < 31 ? known : list.contributors_after(range, at, known);
-        // A tile of one step waits for memory, so partials that have surely been stored by now
-        // are added first, while the ring fills; a wider tile, which has no time to spare, adds
-        // them last, when the memory is quiet (219 against 215 us at 16 rows, drawn).
-        piece.adds_first =
-            rows_of_tile(table, at).rows <= 8 && 4 * done >= 5 * (kShape.k_stages - end.k);
+        if (is_fetched(piece.contributors)) call_fetcher(range + 1);
       }
       emit(table, at, piece, is_before(next, end), next);
-      done += piece.k_end - piece.k_begin;
       at = next;
     }
   }
 
   void finish() {
+    if (!has_called_) call_fetcher(kNoRange);
     ring_.wait_empty(at_);
     if (lane_ == 0) {
       ring_.record(record_)->stages = 0;
@@ -103,8 +110,16 @@ class Producer {
   struct Piece {
     i32 k_begin, k_end, range;
     i32 contributors = 0;
-    bool adds_first = false;
   };
+
+  // Once in a launch: a range has one tile at most that it began and did not finish.
+  void call_fetcher(i32 range) {
+    has_called_ = true;
+    if constexpr (kFetchesPartial<S>) {
+      if (lane_ == 0) awaited_ = range;
+      fetch_call();
+    }
+  }
 
   struct TileRows {
     i64 first;  // position of the tile's first row
@@ -174,7 +189,6 @@ class Producer {
       record->first_column = column_tile * S.tile_n;
       record->is_head = piece.k_begin > 0;
       record->contributors = piece.contributors;
-      record->adds_first = piece.adds_first;
       record->range = piece.range;
     }
     __syncwarp();
@@ -220,8 +234,10 @@ class Producer {
 
   const GemmParams& p_;
   const Ring<S>& ring_;
+  i32& awaited_;
   i32 lane_;
   abi::u64 policy_;
+  bool has_called_ = false;
   RingPosition<S> at_;
   u32 record_ = 0;
   i32 entry_[kRowsPerLane];

@@ -20,6 +20,12 @@ inline void bar_sync() {
   asm volatile("bar.sync %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
 }
 
+// Arrives without waiting, for those that wait in bar_sync.
+template <int Barrier, int Threads>
+inline void bar_arrive() {
+  asm volatile("bar.arrive %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
+}
+
 // Nothing before it may read what an earlier kernel of the stream writes.
 inline void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 

@@ -37,6 +37,15 @@ inline void cp_async_bulk_prefetch_tensor_3d(const TensorMap* map, i32 c0, i32 c
                : "memory");
 }
 
+// Contiguous bytes; addresses and size are multiples of 16.
+inline void cp_async_bulk(u32 destination, const void* source, u32 bytes, u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(destination),
+      "l"(source), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 inline void cp_async_16(u32 destination, const void* source) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(destination), "l"(source)
                : "memory");

@@ -27,6 +27,11 @@ inline void mbarrier_expect_tx(u32 barrier, u32 bytes) {
                : "memory");
 }
 
+inline void mbarrier_arrive_expect_tx(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
 inline bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
   u32 done;
   asm volatile(

@@ -31,6 +31,14 @@ inline U32x4 ld_shared_v4(u32 address) {
   return v;
 }
 
+inline F32x4 ld_shared_v4_f32(u32 address) {
+  F32x4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address));
+  return v;
+}
+
 inline U32x2 ld_shared_v2(u32 address) {
   U32x2 v;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address));
@@ -86,6 +94,9 @@ inline void st_release_gpu(i32* address, i32 v) {
 inline void st_relaxed_gpu(i32* address, i32 v) {
   asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
+
+// Orders this thread's view of memory before its own asynchronous copies.
+inline void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 inline void fence_acq_rel_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 

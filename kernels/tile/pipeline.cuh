@@ -32,9 +32,8 @@ struct TileRecord {
   i32 first_column;  // n of the tile
   i32 is_head;       // begins inside the tile: store a partial
   i32 contributors;  // ranges whose partials complete this piece
-  i32 adds_first;    // before multiplying: their partials are there by then
   i32 range;         // of this CTA
-  i32 reserved[9];
+  i32 reserved[10];
 };
 static_assert(sizeof(TileRecord) == 64);
 
@@ -44,12 +43,13 @@ struct SharedMap {
   static constexpr i64 kStage = abi::stage_bytes(S);
   static constexpr i64 kWeights = abi::activation_stage_bytes(S);  // inside a stage
   static constexpr i64 kScales = kWeights + abi::weight_stage_bytes(S);
-  static constexpr i64 kBarriers = S.stages * kStage;
+  static constexpr i64 kFetchedPartial = S.stages * kStage;
+  static constexpr i64 kBarriers = kFetchedPartial + abi::fetched_partial_bytes(S);
   static constexpr i64 kRecords = kBarriers + abi::barrier_bytes(S);
   static constexpr i64 kSegments = kRecords + (S.stages + 1) * abi::tile_record_bytes(S);
   static constexpr i64 kEnd = kSegments + abi::segment_table_bytes();
   static_assert(kEnd <= abi::shared_bytes(S) && kSegments % 8 == 0 && kWeights % 128 == 0 &&
-                kScales % 128 == 0);
+                kScales % 128 == 0 && kFetchedPartial % 128 == 0);
 };
 
 // A position in the ring: slot and phase. `index` of the record ring runs apart.
@@ -79,6 +79,8 @@ class Ring {
   u32 stage(u32 slot) const { return base_ + slot * static_cast<u32>(SharedMap<S>::kStage); }
   u32 full(u32 slot) const { return barriers_ + 8 * slot; }
   u32 empty(u32 slot) const { return barriers_ + 8 * (S.stages + slot); }
+  u32 fetched() const { return barriers_ + 8 * (2 * S.stages); }
+  u32 fetched_partial() const { return base_ + static_cast<u32>(SharedMap<S>::kFetchedPartial); }
 
   TileRecord* record(u32 index) const {
     return reinterpret_cast<TileRecord*>(shared_ + SharedMap<S>::kRecords +
@@ -92,6 +94,7 @@ class Ring {
       ptx::mbarrier_init(full(slot), 32 + 1);
       ptx::mbarrier_init(empty(slot), kReleases * abi::kConsumerWarps);
     }
+    ptx::mbarrier_init(fetched(), 1);
     ptx::fence_mbarrier_init();
   }
 
@@ -102,6 +105,11 @@ class Ring {
   // The first pass over the ring finds every slot empty: parity 1 of a fresh barrier is complete.
   void wait_empty(const RingPosition<S>& at) const {
     while (!ptx::mbarrier_try_wait_parity(empty(at.slot), at.phase ^ 1)) {
+    }
+  }
+  // Filled once in a launch at most.
+  void wait_fetched() const {
+    while (!ptx::mbarrier_try_wait_parity(fetched(), 0)) {
     }
   }
   // __syncwarp orders the reads of all lanes before lane 0's arrive, which releases them.

@@ -1,16 +1,49 @@
 // Split tiles: a head piece leaves its FP32 sums in the workspace and raises a flag; the owner of
-// the tile's start adds them in range order. One slot per range, one flag per consumer warp, so
-// that warps meet only their own twin. Flags are zero again after every launch; partials are
-// scratch.
+// the tile's start adds them in range order, after its own. One slot per range, one flag per
+// consumer warp, so that warps meet only their own twin. Flags are zero again after every launch;
+// partials are scratch.
+//
+// Adding last costs the latency of a flag and of the sums behind it when nothing else is left to
+// do, adding first costs it while the ring is full. So a warp that has nothing to do brings the
+// first partial to shared memory as soon as it is there, while the tile is still multiplied (there
+// is seldom a second one); the order of the sum stays.
 #pragma once
 
 #include "chord/abi/schedule.h"
+#include "kernels/ptx/copy.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/tile/pipeline.cuh"
 
 namespace chord::device {
 
 using abi::i32;
 using abi::i64;
+
+template <Schedule S>
+inline constexpr bool kFetchesPartial = abi::fetched_partial_bytes(S) > 0;
+
+// With many contributors the CTAs have little else to do, and the way through one more warp and
+// shared memory is the longer one.
+constexpr bool is_fetched(i32 contributors) { return contributors == 1 || contributors == 2; }
+
+// One warp: awaits all consumer warps of the range, clears its flags and copies its slot.
+template <Schedule S>
+inline void fetch_partial(float* partials, i32* flags, const Ring<S>& ring, i32 range, i32 lane) {
+  if (lane < abi::kConsumerWarps) {
+    i32* flag = flags + range * abi::kConsumerWarps + lane;
+    while (ptx::ld_acquire_gpu(flag) == 0) {
+    }
+    ptx::st_relaxed_gpu(flag, 0);
+  }
+  __syncwarp();
+  if (lane == 0) {
+    constexpr u32 kBytes = static_cast<u32>(abi::partial_bytes(S));
+    ptx::fence_proxy_async();
+    ptx::mbarrier_arrive_expect_tx(ring.fetched(), kBytes);
+    ptx::cp_async_bulk(ring.fetched_partial(), partials + range * (abi::partial_bytes(S) / 4),
+                       kBytes, ring.fetched());
+  }
+}
 
 template <i32 Strips, i32 Steps>
 class Partials {
@@ -34,6 +67,21 @@ class Partials {
     ptx::fence_acq_rel_gpu();
     __syncwarp();
     if (lane_ == 0) ptx::st_release_gpu(flag(range), 1);
+  }
+
+  // The partial that fetch_partial has brought to `fetched`; its flags are cleared.
+  void add_fetched(float (&acc)[Strips][Steps][4], u32 fetched, i32 warp, i32 steps) const {
+    const u32 slot = fetched + static_cast<u32>(warp * kWarpFloats + lane_ * 4) * 4;
+#pragma unroll
+    for (i32 l = 0; l < kLoads; ++l) {
+      if (l % Steps >= steps) continue;
+      const ptx::F32x4 more = ptx::ld_shared_v4_f32(slot + l * 512);
+      float(&sum)[4] = acc[l / Steps][l % Steps];
+      sum[0] += more.x;
+      sum[1] += more.y;
+      sum[2] += more.z;
+      sum[3] += more.w;
+    }
   }
 
   // The partials of `count` ranges from `first` on. Flags are awaited by one lane each; the loads

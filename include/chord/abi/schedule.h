@@ -49,7 +49,8 @@ inline constexpr i32 kConsumerWarps = 8;
 inline constexpr i32 kProducerWarps =
     4;  // a whole warpgroup, so that setmaxnreg can move registers
 inline constexpr i32 kMaxSegments = 512;  // experts (or runs of blocks) planned at a time
-inline constexpr i32 kMaxSharedBytes = 232448;
+// Dynamic, of one CTA: 227 KB less the kernel's statics.
+inline constexpr i32 kMaxSharedBytes = 232448 - 1024;
 // Of one thread; at 96 ptxas spills, and at 80 where every group has fresh accumulators besides.
 constexpr i32 max_accumulators(Dequantisation form) {
   return form == Dequantisation::accumulator ? 64 : 80;
@@ -72,12 +73,24 @@ constexpr i64 stage_bytes(const Schedule& s) {
 // One record per stage and one more: kernels/tile/pipeline.cuh shows that this is enough.
 constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 8 * static_cast<i64>(s.tile_m); }
 constexpr i64 segment_table_bytes() { return kMaxSegments * (8 + 8 + 4 + 4) + 64; }
-constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages, 64); }
+constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages + 8, 64); }
 
-constexpr i64 shared_bytes(const Schedule& s) {
+// FP32 sums of one tile, as they lie in the workspace.
+constexpr i64 partial_bytes(const Schedule& s) { return static_cast<i64>(s.tile_m) * s.tile_n * 4; }
+
+constexpr i64 shared_bytes_without_partial(const Schedule& s) {
   return round_up(s.stages * stage_bytes(s) + barrier_bytes(s) +
                       (s.stages + 1) * tile_record_bytes(s) + segment_table_bytes(),
                   128);
+}
+// Room for one partial, which is fetched while its tile is still multiplied. Where it does not fit,
+// partials are read from the workspace when they are added.
+constexpr i64 fetched_partial_bytes(const Schedule& s) {
+  const bool fits = shared_bytes_without_partial(s) + partial_bytes(s) <= kMaxSharedBytes;
+  return fits && s.split != Split::whole_tiles ? partial_bytes(s) : 0;
+}
+constexpr i64 shared_bytes(const Schedule& s) {
+  return shared_bytes_without_partial(s) + fetched_partial_bytes(s);
 }
 
 // FP32 accumulators of one consumer thread.
@@ -95,7 +108,6 @@ constexpr bool is_well_formed(const Schedule& s) {
 }
 
 // Scratch of one launch: FP32 partials of one tile per CTA, and one flag per consumer warp and CTA.
-constexpr i64 partial_bytes(const Schedule& s) { return static_cast<i64>(s.tile_m) * s.tile_n * 4; }
 constexpr i64 workspace_flag_bytes(i64 ctas) { return round_up(ctas * kConsumerWarps * 4, 256); }
 constexpr i64 workspace_bytes(const Schedule& s, i64 ctas) {
   return workspace_flag_bytes(ctas) + ctas * partial_bytes(s);
