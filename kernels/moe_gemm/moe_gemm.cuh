@@ -8,11 +8,13 @@
 
 #include "kernels/moe_gemm/consumer.cuh"
 #include "kernels/moe_gemm/producer.cuh"
+#include "kernels/moe_gemm/warm_up.cuh"
 
 namespace chord::device {
 
 inline constexpr i32 kProducerRegisters = 88;
 inline constexpr i32 kConsumerRegisters = 208;
+inline constexpr i32 kWarmingThread = 96;  // of the producer warpgroup, in a warp that only plans
 
 // What the warps of the producer warpgroup share besides the ring.
 struct ProducerScratch {
@@ -30,7 +32,11 @@ inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& tabl
   i64 begin = 0;
   bool more = true;
   while (more) {
-    plan_window<S, P>(p, begin, table, scratch.plan, thread);
+    plan_window<S, P>(p, begin, table, scratch.plan, thread, [&] {
+      if (begin > 0 || thread != kWarmingThread) return;
+      warm_activations<S, P>(p);
+      warm_weights<S, P>(p);
+    });
     more = table.has_more != 0;
     if (begin == 0 && !more) ptx::griddepcontrol_launch_dependents();
     if (thread < 32 && table.total_cost > 0) {
@@ -75,7 +81,6 @@ inline void moe_gemm(const GemmParams& p) {
                   static_cast<i32>(threadIdx.x) - 32 * abi::kConsumerWarps);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
-    if (threadIdx.x == 0) Producer<S, P>::warm_up(p);
     Consumer<S, P, Mainloop>(p, ring, warp, lane).run();
   }
 }

@@ -37,33 +37,6 @@ class Producer {
         lane_(lane),
         policy_(ptx::createpolicy_evict_first()) {}
 
-  // Before anything is known of the routing: the weights where this CTA's range would begin if
-  // every expert had as many rows, into the L2. They are read by somebody soon in any case, and the
-  // memory has nothing else to do while the routing is planned: 2 to 5 us of EP8 gate/up. Counts
-  // are planned sooner than blocks, and in short work a wrong guess costs more than it brings.
-  static void warm_up(const GemmParams& p) {
-    if (P.routing == RoutingKind::indexed && p.num_ids < p.experts) return;  // many without rows
-    const i64 units = static_cast<i64>(p.experts) * kShape.column_tiles * kShape.k_stages;
-    const i32 ctas = static_cast<i32>(gridDim.x);
-    const i64 share = units / ctas;
-    if (share < 30) return;
-    const i32 stages = P.routing == RoutingKind::indexed && share >= 120 ? 4 : 2;
-    const i64 first = units * (ctas - 1 - static_cast<i32>(blockIdx.x)) / ctas;
-    i32 tile = static_cast<i32>(first / kShape.k_stages);
-    i32 k = static_cast<i32>(first - static_cast<i64>(tile) * kShape.k_stages);
-    for (i32 stage = 0; stage < stages; ++stage, ++k) {
-      if (k == kShape.k_stages) {
-        k = 0;
-        if (++tile == p.experts * kShape.column_tiles) return;
-      }
-      const i32 atom_row = tile / kShape.column_tiles * (P.n / abi::kAtomRows) +
-                           tile % kShape.column_tiles * (S.tile_n / abi::kAtomRows);
-      const i32 slice = k * S.slices_per_stage;
-      ptx::cp_async_bulk_prefetch_tensor_3d(&p.weights, 0, slice, atom_row);
-      ptx::cp_async_bulk_prefetch_tensor_3d(&p.scales, 0, slice, atom_row);
-    }
-  }
-
   // Every piece of one range of the list.
   void run(const SegmentTable& table, const Cut& cut, i32 range) {
     const WorkList list(table, kShape, cut);
@@ -124,14 +97,16 @@ class Producer {
   struct TileRows {
     i64 first;  // position of the tile's first row
     i32 rows;
+    i32 column_tile;
   };
 
   static TileRows rows_of_tile(const SegmentTable& table, const Place& at) {
-    const Tiling tiling = tiling_of(table.rows[at.segment], S.tile_m);
-    const i32 row_tile = at.tile % tiling.count;
-    const i32 skipped = row_tile * tiling.rows;
-    return {table.first[at.segment] + skipped,
-            static_cast<i32>(abi::min_of(tiling.rows, table.rows[at.segment] - skipped))};
+    const u32 tiles = table.tiles[at.segment];
+    const i32 tile_rows = table.tile_rows[at.segment];
+    const i32 column_tile = tiles == 1 ? at.tile : static_cast<u32>(at.tile) / tiles;
+    const i32 skipped = (at.tile - column_tile * static_cast<i32>(tiles)) * tile_rows;
+    const i32 left = table.rows[at.segment] - skipped;
+    return {table.first[at.segment] + skipped, tile_rows < left ? tile_rows : left, column_tile};
   }
 
   // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory
@@ -149,17 +124,16 @@ class Producer {
             const Place& next) {
     const TileRows tile = rows_of_tile(table, at);
     const i32 expert = table.expert[at.segment];
-    const i32 column_tile = at.tile / tiling_of(table.rows[at.segment], S.tile_m).count;
     TileRecord* record = ring_.record(record_);
     record_ = record_ == S.stages ? 0 : record_ + 1;
 
     const i32 atom_row =
-        expert * (P.n / abi::kAtomRows) + column_tile * (S.tile_n / abi::kAtomRows);
+        expert * (P.n / abi::kAtomRows) + tile.column_tile * (S.tile_n / abi::kAtomRows);
 
     // Weights do not wait for the rows: their copies leave before the entries are looked at.
     ring_.wait_empty(at_);
     copy_weights(piece.k_begin, atom_row);
-    write_record(record, tile, expert, column_tile, piece);
+    write_record(record, tile, expert, piece);
     if (has_next) prefetch(table, next);
     gather(record, tile.rows, piece.k_begin);
     at_.advance();
@@ -171,8 +145,7 @@ class Producer {
     }
   }
 
-  void write_record(TileRecord* record, const TileRows& tile, i32 expert, i32 column_tile,
-                    const Piece& piece) {
+  void write_record(TileRecord* record, const TileRows& tile, i32 expert, const Piece& piece) {
 #pragma unroll
     for (i32 i = 0; i < kRowsPerLane; ++i) {
       const i32 row = lane_ + 32 * i;
@@ -185,8 +158,8 @@ class Producer {
     }
     if (lane_ == 0) {
       record->stages = piece.k_end - piece.k_begin;
-      record->steps = static_cast<i32>(abi::ceil_div(tile.rows, 8));
-      record->first_column = column_tile * S.tile_n;
+      record->steps = (tile.rows + 7) / 8;
+      record->first_column = tile.column_tile * S.tile_n;
       record->is_head = piece.k_begin > 0;
       record->contributors = piece.contributors;
       record->range = piece.range;

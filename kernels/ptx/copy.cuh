@@ -46,6 +46,10 @@ inline void cp_async_bulk(u32 destination, const void* source, u32 bytes, u32 ba
       : "memory");
 }
 
+inline void cp_async_bulk_prefetch(const void* source, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+}
+
 inline void cp_async_16(u32 destination, const void* source) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(destination), "l"(source)
                : "memory");

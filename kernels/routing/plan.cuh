@@ -47,15 +47,16 @@ inline FlagCount count_flags(bool flag, PlanScratch& scratch, i32 chunk, i32 thr
 }
 
 // One segment per expert that has rows; experts [begin, ...) until the table is full.
-template <RoutingKind Kind>
+template <RoutingKind Kind, class Meanwhile>
 inline void collect_experts(const GemmParams& p, i64 begin, SegmentTable& table,
-                            PlanScratch& scratch, i32 thread) {
+                            PlanScratch& scratch, i32 thread, const Meanwhile& meanwhile) {
   const i32 first = static_cast<i32>(begin);
   const i32 end = static_cast<i32>(abi::min_of(p.experts, begin + abi::kMaxSegments));
   i32 count = 0;
   for (i32 chunk = 0; first + chunk * kPlanThreads < end; ++chunk) {
     const i32 expert = first + chunk * kPlanThreads + thread;
     const ExpertRows rows = expert < end ? rows_of_expert<Kind>(p, expert) : ExpertRows{};
+    if (chunk == 0) meanwhile();
     const FlagCount place = count_flags(rows.rows > 0, scratch, chunk, thread);
     if (rows.rows > 0) {
       const i32 index = count + place.before;
@@ -98,9 +99,9 @@ inline i32 rows_owned_in_block(const GemmParams& p, i64 position, i32 expert, i3
 
 // One segment per run of neighbouring blocks of one expert; blocks whose expert is outside [0, E)
 // are nobody's. Blocks [begin, ...) until the table is full.
-template <RoutingKind Kind, i32 BlockM>
+template <RoutingKind Kind, i32 BlockM, class Meanwhile>
 inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, PlanScratch& scratch,
-                         i32 thread) {
+                         i32 thread, const Meanwhile& meanwhile) {
   constexpr i32 block_rows = rows_of_block<Kind>(BlockM);
   // Small blocks are read beside their experts; of large ones only the last of each run is read.
   // (An id of indexed routing is owned whoever the expert is.)
@@ -119,6 +120,7 @@ inline void collect_runs(const GemmParams& p, i64 begin, SegmentTable& table, Pl
     const i32 owned = kEarly && is_held
                           ? rows_owned_in_block<Kind>(p, block * block_rows, 0, block_rows, p.rows)
                           : 0;
+    if (chunk == 0) meanwhile();
     const bool valid = block < blocks && is_expert(p, expert);
     const bool starts = valid && before != expert;
     const bool ends = valid && (after != expert || block + 1 == blocks);
@@ -165,7 +167,8 @@ inline void accumulate_costs(const WorkShape& shape, SegmentTable& table, PlanSc
   for (i32 chunk = 0; chunk * kPlanThreads < table.count; ++chunk) {
     const i32 segment = chunk * kPlanThreads + thread;
     const i32 rows = segment < table.count ? table.rows[segment] : 0;
-    const i64 cost = shape.segment_cost(rows);
+    const Tiling tiling = tiling_of(rows, shape.tile_m);
+    const i64 cost = shape.cost_of(tiling);
     i64 inclusive = cost;
 #pragma unroll
     for (i32 distance = 1; distance < 32; distance *= 2) {
@@ -190,7 +193,11 @@ inline void accumulate_costs(const WorkShape& shape, SegmentTable& table, PlanSc
       most = scratch.most[half][w] > most ? scratch.most[half][w] : most;
       least = scratch.least[half][w] < least ? scratch.least[half][w] : least;
     }
-    if (segment < table.count) table.cost_before[segment] = before;
+    if (segment < table.count) {
+      table.cost_before[segment] = before;
+      table.tiles[segment] = tiling.count;
+      table.tile_rows[segment] = tiling.rows;
+    }
   }
   if (thread == 0) {
     table.total_cost = running;
@@ -200,16 +207,17 @@ inline void accumulate_costs(const WorkShape& shape, SegmentTable& table, PlanSc
   plan_barrier();
 }
 
-// The window that begins at `begin` (an expert or a block). All 128 threads call it.
-template <Schedule S, Problem P>
+// The window that begins at `begin` (an expert or a block). All 128 threads call it, and each calls
+// `meanwhile` when its first loads are on their way.
+template <Schedule S, Problem P, class Meanwhile>
 inline void plan_window(const GemmParams& p, i64 begin, SegmentTable& table, PlanScratch& scratch,
-                        i32 thread) {
+                        i32 thread, const Meanwhile& meanwhile) {
   if (routes_by_blocks<P.routing>(p)) {
     if constexpr (P.routing != RoutingKind::grouped_masked)
-      collect_runs<P.routing, S.block_m>(p, begin, table, scratch, thread);
+      collect_runs<P.routing, S.block_m>(p, begin, table, scratch, thread, meanwhile);
   } else {
     if constexpr (P.routing != RoutingKind::indexed)
-      collect_experts<P.routing>(p, begin, table, scratch, thread);
+      collect_experts<P.routing>(p, begin, table, scratch, thread, meanwhile);
   }
   accumulate_costs(WorkShape::of(S, P), table, scratch, thread);
 }

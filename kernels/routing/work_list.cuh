@@ -24,6 +24,7 @@ using abi::i32;
 using abi::i64;
 using abi::Problem;
 using abi::Schedule;
+using abi::u32;
 
 // Cost of a unit by its n8 steps, measured: one waits for memory, five for the tensor cores.
 inline constexpr i32 kOneStepCost = 100;
@@ -38,6 +39,8 @@ struct SegmentTable {
   i64 first[abi::kMaxSegments];        // position of its first row: in sorted_ids, or a row of x
   i32 expert[abi::kMaxSegments];
   i32 rows[abi::kMaxSegments];
+  i32 tiles[abi::kMaxSegments];      // row tiles
+  i32 tile_rows[abi::kMaxSegments];  // of each but the last; a multiple of 8
   i64 total_cost;
   i32 count;
   i32 max_rows;
@@ -47,6 +50,13 @@ struct SegmentTable {
 };
 static_assert(sizeof(SegmentTable) <= abi::segment_table_bytes());
 
+// A division of 64 bits is a call of some hundred instructions, which a plan pays in latency;
+// nearly every quotient here fits half of them.
+constexpr i64 quotient(i64 a, i64 b) {
+  if (((a | b) >> 32) == 0) return static_cast<u32>(a) / static_cast<u32>(b);
+  return a / b;
+}
+
 struct Tiling {
   i32 count = 0;  // row tiles of the segment
   i32 rows = 0;   // of each but the last; a multiple of 8
@@ -54,8 +64,9 @@ struct Tiling {
 
 constexpr Tiling tiling_of(i32 rows, i32 tile_m) {
   if (rows <= 0) return {0, 0};
-  const i32 count = static_cast<i32>(abi::ceil_div(rows, tile_m));
-  return {count, static_cast<i32>(abi::round_up(abi::ceil_div(rows, count), 8))};
+  const u32 count = (static_cast<u32>(rows) + tile_m - 1) / tile_m;
+  const u32 share = count == 1 ? rows : (rows + count - 1) / count;
+  return {static_cast<i32>(count), static_cast<i32>((share + 7) / 8 * 8)};
 }
 
 constexpr i32 unit_cost(i32 tile_rows) {
@@ -77,10 +88,9 @@ struct WorkShape {
             static_cast<i32>(abi::ceil_div(kMinPieceSlices, s.slices_per_stage))};
   }
 
-  constexpr i64 segment_cost(i32 rows) const {
-    const Tiling tiling = tiling_of(rows, tile_m);
+  constexpr i64 cost_of(const Tiling& tiling) const {
     if (tiling.count == 0) return 0;
-    return static_cast<i64>(tiling.count) * column_tiles * k_stages * unit_cost(tiling.rows);
+    return static_cast<i64>(tiling.count) * (column_tiles * k_stages) * unit_cost(tiling.rows);
   }
 };
 
@@ -101,13 +111,13 @@ inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split 
       // H200, 47 experts in 376 tiles: 95 % of three waves) and 3 us at down. Emptier waves lose
       // more.
       const i64 tiles = static_cast<i64>(table.count) * shape.column_tiles;
-      const i64 waves = abi::ceil_div(tiles, ctas);
+      const i64 waves = quotient(tiles + ctas - 1, ctas);
       whole = tiles * 100 >= waves * ctas * kFullWave;
     }
   }
   if (whole) return {ctas, true};
   // Two smallest pieces of the dearest tile at least, so that no range is empty.
-  const i64 most = abi::max_of(1, table.total_cost / (2 * shape.min_piece * dearest));
+  const i64 most = abi::max_of(1, quotient(table.total_cost, 2 * shape.min_piece * dearest));
   return {static_cast<i32>(abi::min_of(ctas, most)), false};
 }
 
@@ -131,9 +141,7 @@ class WorkList {
   WorkList(const SegmentTable& table, const WorkShape& shape, const Cut& cut)
       : table_(table), shape_(shape), cut_(cut) {}
 
-  i32 tiles_in(i32 segment) const {
-    return shape_.column_tiles * tiling_of(table_.rows[segment], shape_.tile_m).count;
-  }
+  i32 tiles_in(i32 segment) const { return shape_.column_tiles * table_.tiles[segment]; }
 
   // The tile after, at its start. Segments without rows are stepped over.
   Place next_tile(Place place) const {
@@ -148,7 +156,7 @@ class WorkList {
   // Where range r begins; r == ranges gives the end of the list.
   Place start_of(i32 range) const {
     if (range >= cut_.ranges) return {table_.count, 0, 0};
-    const i64 cost = table_.total_cost * range / cut_.ranges;
+    const i64 cost = quotient(table_.total_cost * range, cut_.ranges);
     i32 low = 0, high = table_.count - 1;
     while (low < high) {
       const i32 middle = (low + high + 1) / 2;
@@ -157,11 +165,11 @@ class WorkList {
       else
         high = middle - 1;
     }
-    const i32 unit = unit_cost(tiling_of(table_.rows[low], shape_.tile_m).rows);
-    const i64 tile_cost = static_cast<i64>(shape_.k_stages) * unit;
+    const i32 unit = unit_cost(table_.tile_rows[low]);
+    const i32 tile_cost = shape_.k_stages * unit;
     const i64 offset = cost - table_.cost_before[low];
-    const i64 tile = offset / tile_cost;
-    const i32 k = static_cast<i32>((offset - tile * tile_cost) / unit);
+    const i64 tile = quotient(offset, tile_cost);
+    const i32 k = static_cast<i32>(offset - tile * tile_cost) / unit;
     return rounded({low, static_cast<i32>(tile), k});
   }
 

@@ -24,7 +24,10 @@ std::unique_ptr<SegmentTable> table_of(const std::vector<int>& rows, const WorkS
     table->rows[i] = rows[i];
     table->expert[i] = static_cast<i32>(i);
     table->cost_before[i] = table->total_cost;
-    table->total_cost += shape.segment_cost(rows[i]);
+    const Tiling tiling = tiling_of(rows[i], shape.tile_m);
+    table->tiles[i] = tiling.count;
+    table->tile_rows[i] = tiling.rows;
+    table->total_cost += shape.cost_of(tiling);
     table->max_rows = std::max(table->max_rows, rows[i]);
     if (rows[i] > 0) table->min_rows = std::min(table->min_rows, rows[i]);
   }

@@ -72,7 +72,7 @@ constexpr i64 stage_bytes(const Schedule& s) {
 }
 // One record per stage and one more: kernels/tile/pipeline.cuh shows that this is enough.
 constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 8 * static_cast<i64>(s.tile_m); }
-constexpr i64 segment_table_bytes() { return kMaxSegments * (8 + 8 + 4 + 4) + 64; }
+constexpr i64 segment_table_bytes() { return kMaxSegments * (2 * 8 + 4 * 4) + 64; }
 constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages + 8, 64); }
 
 // FP32 sums of one tile, as they lie in the workspace.
