@@ -1,5 +1,6 @@
 // The cast list of the decode kernel: eight consumer warps and a producer warpgroup, of which all
-// four warps plan and one loads. Persistent: one CTA per SM walks its range of the work list.
+// four warps plan, the first loads, the second fetches a partial and the last warms the L2 up.
+// Persistent: one CTA per SM walks its range of the work list.
 //
 // Registers move from the producer to the consumers: 168 at launch, 88 and 208 after (40 and 232
 // spill the planner, 88 and 208 spill nothing). Flags and partials belong to one launch, so a
@@ -22,7 +23,6 @@ struct ProducerScratch {
   i32 awaited;  // the range whose partial is to be fetched, or kNoRange
 };
 
-// All threads of the producer warpgroup plan; its first warp loads, its second fetches a partial.
 template <Schedule S, Problem P>
 inline void produce(const GemmParams& p, const Ring<S>& ring, SegmentTable& table,
                     ProducerScratch& scratch, i32 thread) {
