@@ -19,7 +19,7 @@ struct IndexedRouting {
   const std::int32_t* expert_ids = nullptr;         // capacity / block_m, one per block
   const std::int32_t* num_tokens_padded = nullptr;  // one value on the device
   std::int64_t capacity = 0;                        // ids that sorted_ids can hold
-  std::int64_t num_ids = 0;                         // T * top_k
+  std::int64_t num_ids = 0;                         // T * top_k; activations have T rows
   int top_k = 1;                                    // source row = id / top_k; 1 for down
 };
 

@@ -38,8 +38,8 @@ class Consumer {
   }
 
  private:
-  // Code for 1, 2, 3, 4 and 8 steps; a tile of 5 to 7 runs as 8. Rows past its own are never
-  // stored.
+  // Code for 1, 2, 3 and 4 steps and for the widest tile; what lies between runs as the widest.
+  // Rows past its own are never stored.
   template <i32 Steps>
   void multiply(typename Mainloop::Accumulators& acc, const TileRecord& record, i32 steps) {
     constexpr i32 kNext = Steps < 4 ? Steps + 1 : 2 * Steps;

@@ -90,6 +90,7 @@ class Producer {
     has_called_ = true;
     if constexpr (kFetchesPartial<S>) {
       if (lane_ == 0) awaited_ = range;
+      __syncwarp();
       fetch_call();
     }
   }

@@ -46,7 +46,7 @@ inline FlagCount count_flags(bool flag, PlanScratch& scratch, i32 chunk, i32 thr
   return place;
 }
 
-// One segment per expert that has rows; experts [begin, ...) until the table is full.
+// One segment per expert that has rows, of as many experts from `begin` on as the table holds.
 template <RoutingKind Kind, class Meanwhile>
 inline void collect_experts(const GemmParams& p, i64 begin, SegmentTable& table,
                             PlanScratch& scratch, i32 thread, const Meanwhile& meanwhile) {

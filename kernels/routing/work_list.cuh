@@ -116,7 +116,7 @@ inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split 
     }
   }
   if (whole) return {ctas, true};
-  // Two smallest pieces of the dearest tile at least, so that no range is empty.
+  // Two smallest pieces of a dear tile at least, so that no range is empty inside a tile.
   const i64 most = abi::max_of(1, quotient(table.total_cost, 2 * shape.min_piece * dearest));
   return {static_cast<i32>(abi::min_of(ctas, most)), false};
 }

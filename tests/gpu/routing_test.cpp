@@ -151,7 +151,7 @@ TEST_F(GpuRouting, NothingToDo) {
   expect_right_eager_and_captured(bench::masked(none, 8), "masked_m all 0");
 }
 
-TEST_F(GpuRouting, GarbageBehindTheValidPrefixIsNotRead) {
+TEST_F(GpuRouting, GarbageBehindTheValidPrefixDoesNotMatter) {
   Routing routing = bench::indexed(bench::random_top_k(30, kExperts, 2), kExperts, 2, 16);
   bench::add_garbage_tail(routing, 9);
   expect_right_eager_and_captured(routing, "capacity tail");

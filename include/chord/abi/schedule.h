@@ -22,7 +22,8 @@ enum class Dequantisation : i32 {
 enum class Split : i32 {
   whole_tiles = 0,  // a CTA owns whole output tiles
   even = 1,         // units weighted by cost, cut into equal consecutive ranges along K
-  automatic = 2,    // whole tiles when every expert has <= 8 or exactly 16 rows, even otherwise
+  automatic = 2,    // whole tiles when every expert has <= 8 or exactly 16 rows and they fill the
+                    // waves of CTAs, even otherwise
 };
 
 // Who of a consumer warp hands a stage back to the producer.
