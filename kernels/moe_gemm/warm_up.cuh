@@ -27,8 +27,9 @@ inline void warm_activations(const abi::GemmParams& p) {
 }
 
 // The weights where this CTA's range would begin if every expert had as many rows. Somebody reads
-// them soon if that expert has any. Worth 2 to 5 us of EP8 gate/up (stages and thresholds are measured: counts
-// are planned sooner than blocks, and in short work a wrong guess costs more than it brings).
+// them soon if that expert has any. Worth 2 to 5 us of EP8 gate/up (stages and thresholds are
+// measured: counts are planned sooner than blocks, and in short work a wrong guess costs more than
+// it brings).
 template <Schedule S, Problem P>
 inline void warm_weights(const abi::GemmParams& p) {
   constexpr WorkShape kShape = WorkShape::of(S, P);
