@@ -14,6 +14,9 @@ regimes=(
   'h200_tp8 gate_up 512x7168 e384 tokens_total 1 random'
   'h200_tp8 gate_up 512x7168 e384 tokens_total 4 random'
   'h200_tp8 gate_up 512x7168 e384 tokens_total 16 random'
+  'h200_tp8 down 7168x256 e384 tokens_total 1 random'
+  'h200_tp8 down 7168x256 e384 tokens_total 4 random'
+  'h200_decode_ep8 gate_up 4096x7168 e12 tokens_per_gpu 50 random'
 )
 profile_limit_s=75   # of one regime
 ablation_limit_s=240 # of all of them
