@@ -22,7 +22,15 @@ std::vector<KernelSpec> every_tile_height() {
   return specs;
 }
 
-const bool kRegistered = register_kernels(every_tile_height);
+// Eight units deep: 66 experts on 132 CTAs are two pieces per tile, and few launches to check.
+KernelSpec shallow() {
+  KernelSpec spec{.n = 512, .k = 1024};
+  spec.pins.split = abi::Split::even;
+  return spec;
+}
+
+const bool kRegistered[] = {register_kernels(every_tile_height),
+                            register_kernels([] { return std::vector{shallow()}; })};
 
 // Fewer rows than a tile, as many, and more.
 std::vector<std::int64_t> rows_around(std::int64_t tile_m, std::int64_t experts) {
@@ -51,6 +59,16 @@ TEST_F(GpuSplit, OneTwoAndManyContributorsGiveTheSameBitsEveryTime) {
       }
       expect_right(run, what);
     }
+  }
+}
+
+TEST_F(GpuSplit, APartialIsFetchedAndAdded) {
+  const KernelSpec spec = shallow();
+  REQUIRE_VALUE(const Weights weights, make_weights(66, spec));
+  for (const std::int64_t experts : {50, 66}) {
+    REQUIRE_VALUE(GemmRun run, make_run(spec, weights, routing_of(spec, rows_around(8, experts)),
+                                        {.seed = 7, .experts = experts}));
+    expect_right(run, fmt::format("{} experts", experts));
   }
 }
 
