@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The GPU tests and a short benchmark, from binaries that are built where there is a compiler and
+# The GPU tests, a short benchmark and what explains it, from binaries that are built where there is a compiler and
 # carried to where there is a GPU, with every kernel compiled beforehand.
 set -euo pipefail
 
@@ -14,12 +14,12 @@ usage: tools/gpu_check.sh build
   build     portable binaries into build-gpu/bin, their kernels into build-gpu/cache; needs no GPU
   run       on the machine with the GPU, from the root of the tree: tests, then benchmark; writes
             gpu_tests.xml, gpu_tests.log, bench.txt and h200.json into ${OUT:-build-gpu/out}
-  sanitize  some of the tests under compute-sanitizer memcheck and racecheck
+  sanitize  some of the tests under compute-sanitizer; writes memcheck.log and racecheck.log there
   profile   one launch per regime under ncu; writes h200_profile.json there
   ablation  the kernel with parts of its main loop taken away; writes h200_stages.json there
 
 GTEST_FILTER chooses tests. Exit codes: 0 all is right, 1 something is wrong, 2 a wrong flag or
-nothing built, 3 the checker of sanitize or the profiler could not run.
+nothing built, 3 the checker of sanitize or the profiler could not run, or not for all.
 example: tools/gpu_check.sh build && tools/gpu_check.sh run --cases tokens_per_gpu
 EOF
 }

@@ -19,7 +19,7 @@ CHORD_NVRTC_HASHES=(
   sha256:d27f20a0ca67a4bb34268a5e951033496c5b74870b868bacd046b1b8e0c3267b  # aarch64
 )
 
-# The first on PyPI that is newer than that compiler; disassembles all three architectures.
+# Newer than that compiler; disassembles all three architectures.
 CHORD_NVDISASM_WHEEL='nvidia-cuda-nvdisasm==13.2.86'
 CHORD_NVDISASM_HASHES=(
   sha256:53606e719ecae07a2335f95902d5a1393a0cc1c317499ee7ffcf628a44385f2c  # x86_64

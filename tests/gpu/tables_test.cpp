@@ -1,5 +1,5 @@
-// Every edge of every schedule table, one row below, at and above it: each side's kernel is right
-// there.
+// The edges of the indexed and masked schedule tables up to kMostRows and kMostExpectedM, one row
+// below, at and above: each side's kernel is right there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ const bool kRegistered = register_kernels([](const Engine& engine, Architecture 
   return decisions;
 });
 
-// Each row to a random expert; masked: the expected rows, give or take a third.
+// Each row to a random expert; masked: the expected rows, give or take a half.
 std::vector<std::int64_t> random_counts(const TableCase& one, std::int64_t rows) {
   std::mt19937 random(static_cast<std::uint32_t>(rows));
   std::vector<std::int64_t> counts(static_cast<std::size_t>(one.experts), 0);
