@@ -198,8 +198,8 @@ void explain_tile(const GemmDescriptor& d, const KernelSchedule& kernel, const O
                           ? static_cast<double>(d.expected_m)
                           : static_cast<double>(d.rows) / static_cast<double>(d.experts);
   trace.because("kernel_tile",
-                "tile_m {} for blocks of {} and {:.3g} rows per expert: tiles hold the mean and two "
-                "standard deviations, at most 40 rows; more rows read the weights again",
+                "tile_m {} for blocks of {} and {:.3g} rows per expert: tiles hold the mean and "
+                "two standard deviations, at most 40 rows; more rows read the weights again",
                 kernel.tile_m, kernel.block_m, mean);
 }
 

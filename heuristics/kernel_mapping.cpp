@@ -16,9 +16,9 @@ namespace {
 // once per tile. So a tile holds a block of up to 40 rows (larger ones are walked), and the rows of
 // nearly every expert of a random routing: the mean and two standard deviations of it. 40 rows are
 // the widest that 512 columns leave registers for; tiles of 256 columns lose, since a warp then has
-// half the weight rows. (H200, EP32 gate/up at 50 tokens, 33 rows per expert: 140 us in tiles of 16,
-// 82 in tiles of 40. EP8 gate/up masked, 32 and 64 rows: 267 and 522 us at 32 x 512, 358 and 574 at
-// 64 x 256.)
+// half the weight rows. (H200, EP32 gate/up at 50 tokens, 33 rows per expert: 140 us in tiles of
+// 16, 82 in tiles of 40. EP8 gate/up masked, 32 and 64 rows: 267 and 522 us at 32 x 512, 358 and
+// 574 at 64 x 256.)
 struct TileWidth {
   int tile_m;
   int quarter_rows;  // the largest mean, in quarters of a row: mean + 2 sqrt(mean) <= tile_m

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The GPU tests, a short benchmark and what explains it, from binaries that are built where there is a compiler and
-# carried to where there is a GPU, with every kernel compiled beforehand.
+# The GPU tests, a short benchmark and what explains it, from binaries that are built where there is
+# a compiler and carried to where there is a GPU, with every kernel compiled beforehand.
 set -euo pipefail
 
 usage() {
