@@ -41,7 +41,7 @@ int tile_m_for(const GemmDescriptor& d, int block_m) {
 
 // As wide as the accumulators allow, but not wider than N needs.
 int tile_n_for(int tile_m, std::int64_t n) {
-  int tile_n = tile_m <= 40 ? 512 : 256;
+  int tile_n = tile_m <= kWidestTile ? 512 : 256;
   while (tile_n > 128 && tile_n / 2 >= n) tile_n /= 2;
   return tile_n;
 }

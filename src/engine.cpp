@@ -246,12 +246,9 @@ Status Engine::launch(const PreparedKernel& kernel, const GemmArguments& argumen
     CHORD_TRY(refuse_checked_capture(*prepared.driver, cu_stream));
     CHORD_TRY(launch::check_routing(*prepared.driver, prepared.shape, arguments, cu_stream));
   }
-  launch::Grid grid;
-  grid.ctas = static_cast<unsigned>(prepared.shape.ctas);
-  grid.threads = static_cast<unsigned>(prepared.facts.threads);
-  grid.shared_bytes = static_cast<unsigned>(prepared.facts.shared_bytes);
-  grid.programmatic_dependent_launch = arguments.programmatic_dependent_launch;
-  return launch::enqueue(*prepared.driver, prepared.module->function(), grid, &params, cu_stream);
+  return launch::enqueue(*prepared.driver, prepared.module->function(),
+                         prepared.grid(arguments.programmatic_dependent_launch), &params,
+                         cu_stream);
 }
 
 Status Engine::pack(const WeightSource& source, const PackedShape& shape, void* weights,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chord/engine.h"
+#include "src/launch/launch.h"
 #include "src/launch/parameters.h"
 #include "src/module/module.h"
 
@@ -14,6 +15,11 @@ struct PreparedKernel::State {
   launch::LaunchShape shape;
   std::shared_ptr<const module::LoadedModule> module;
   const cuda::DriverApi* driver = nullptr;
+
+  launch::Grid grid(bool programmatic_dependent_launch) const {
+    return {static_cast<unsigned>(shape.ctas), static_cast<unsigned>(facts.threads),
+            static_cast<unsigned>(facts.shared_bytes), programmatic_dependent_launch};
+  }
 };
 
 }  // namespace chord

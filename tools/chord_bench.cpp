@@ -86,10 +86,6 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.footer(help_footer(kExamples));
 }
 
-Error bad_flags(const std::string& asked, const std::string& found, const std::string& help) {
-  return Error{ErrorCode::invalid_argument, asked, found, help};
-}
-
 // Combinations that would write a file which does not say what it says.
 Status check_merge(const Flags& flags) {
   if (flags.merge.empty()) return {};
@@ -106,14 +102,14 @@ Status check_merge(const Flags& flags) {
 // Ablations are a short table of their own.
 Status check_ablation(const Flags& flags) {
   if (!flags.measure.ablation) return {};
-  const std::pair<const char*, bool> others[] = {
-      {"--merge", !flags.merge.empty()},      {"--check-only", flags.measure.check_only},
-      {"--complete", flags.measure.complete}, {"--graph", flags.measure.graph},
-      {"--cublas", flags.measure.cublas},     {"--host-cost", flags.host_cost}};
-  for (const auto& [flag, is_given] : others)
-    if (is_given)
-      return bad_flags("--ablation", flag, "run them apart; --json keeps what --ablation measures");
-  return {};
+  const std::string other = first_set({{"--merge", !flags.merge.empty()},
+                                       {"--check-only", flags.measure.check_only},
+                                       {"--complete", flags.measure.complete},
+                                       {"--graph", flags.measure.graph},
+                                       {"--cublas", flags.measure.cublas},
+                                       {"--host-cost", flags.host_cost}});
+  if (other.empty()) return {};
+  return bad_flags("--ablation", other, "run them apart; --json keeps what --ablation measures");
 }
 
 Result<Options> options_of(const Flags& flags) {

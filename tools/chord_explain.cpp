@@ -103,17 +103,6 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.footer(help_footer(kExamples));
 }
 
-Error bad_flags(std::string asked, std::string found, std::string help) {
-  return Error{ErrorCode::invalid_argument, std::move(asked), std::move(found), std::move(help)};
-}
-
-// The first of the given flags that is set, by name.
-std::string first_set(std::initializer_list<std::pair<const char*, bool>> flags) {
-  for (const auto& [flag, is_set] : flags)
-    if (is_set) return flag;
-  return "";
-}
-
 Status check_sizes(const Flags& flags, Family family) {
   const std::string asked = fmt::format("--family {}", name(family));
   if (family == Family::grouped_masked) {
@@ -216,25 +205,17 @@ struct Answer {
   std::optional<SassExplanation> sass;
 };
 
-// Before anything is explained, so that key, registers and the rest are those of the code that is
-// shown. Nothing is compiled for a text that nobody can make.
-Status compile_for_sass(Engine& engine, std::initializer_list<const Decision*> decisions) {
-  CHORD_TRY(sass::find_nvdisasm(base::process_environment()));
-  for (const Decision* decision : decisions) CHORD_TRY(engine.compile(*decision));
-  return {};
-}
-
+// Asked for before anything is explained, so that key, registers and the rest are those of the code
+// that is shown. Nothing is compiled for a text that nobody can make.
 Result<SassExplanation> sass_of(Engine& engine, const Decision& decision) {
   CHORD_TRY(const std::string nvdisasm, sass::find_nvdisasm(base::process_environment()));
   CHORD_TRY(CompiledKernel kernel, engine.compile(decision));
   return explain_sass(nvdisasm, decision, std::move(kernel));
 }
 
-Result<Answer> answer_of(Engine& engine, const Flags& flags, Explanation explanation) {
-  Answer answer{std::move(explanation), "", "", std::nullopt};
-  if (flags.sass) {
-    CHORD_TRY(answer.sass, sass_of(engine, answer.explanation.decision));
-  }
+Result<Answer> answer_of(const Engine& engine, const Flags& flags, Explanation explanation,
+                         std::optional<SassExplanation> sass) {
+  Answer answer{std::move(explanation), "", "", std::move(sass)};
   if (flags.source) {
     CHORD_TRY(answer.source, engine.source(answer.explanation.decision));
   }
@@ -276,13 +257,15 @@ Result<int> explain_layer(Engine& engine, const Flags& flags, const LayerDescrip
     CHORD_TRY(const LayerTable table, layer_table(engine, layer));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
   }
+  std::optional<SassExplanation> gate_up_sass, down_sass;
   if (flags.sass) {
     CHORD_TRY(const LayerPlan plan, engine.plan_layer(layer));
-    CHORD_TRY(compile_for_sass(engine, {&plan.gate_up, &plan.down}));
+    CHORD_TRY(gate_up_sass, sass_of(engine, plan.gate_up));
+    CHORD_TRY(down_sass, sass_of(engine, plan.down));
   }
   CHORD_TRY(const LayerExplanation pair, engine.explain(layer));
-  CHORD_TRY(const Answer gate_up, answer_of(engine, flags, pair.gate_up));
-  CHORD_TRY(const Answer down, answer_of(engine, flags, pair.down));
+  CHORD_TRY(const Answer gate_up, answer_of(engine, flags, pair.gate_up, std::move(gate_up_sass)));
+  CHORD_TRY(const Answer down, answer_of(engine, flags, pair.down, std::move(down_sass)));
   if (flags.json)
     return print_json(Json{{"gate_up", answer_json(flags, gate_up)},
                            {"down", answer_json(flags, down)},
@@ -296,12 +279,13 @@ Result<int> explain_gemm(Engine& engine, const Flags& flags, const GemmDescripto
     CHORD_TRY(const ScheduleTable table, engine.schedule_table(gemm));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
   }
+  std::optional<SassExplanation> sass;
   if (flags.sass) {
     CHORD_TRY(const Decision decision, engine.plan(gemm));
-    CHORD_TRY(compile_for_sass(engine, {&decision}));
+    CHORD_TRY(sass, sass_of(engine, decision));
   }
   CHORD_TRY(Explanation explanation, engine.explain(gemm));
-  CHORD_TRY(const Answer answer, answer_of(engine, flags, std::move(explanation)));
+  CHORD_TRY(const Answer answer, answer_of(engine, flags, std::move(explanation), std::move(sass)));
   if (flags.json) return print_json(answer_json(flags, answer));
   if (!wants_parts(flags)) return print_text(to_text(answer.explanation));
   return print_text(answer_text(flags, answer, ""));

@@ -93,6 +93,16 @@ CLI::Validator whole_number(std::int64_t first, std::int64_t last) {
   return CLI::Validator(check, fmt::format("{}..{}", first, last), "whole_number");
 }
 
+Error bad_flags(std::string asked, std::string found, std::string help) {
+  return Error{ErrorCode::invalid_argument, std::move(asked), std::move(found), std::move(help)};
+}
+
+std::string first_set(std::initializer_list<std::pair<const char*, bool>> flags) {
+  for (const auto& [flag, is_set] : flags)
+    if (is_set) return flag;
+  return "";
+}
+
 int report(const Error& error, bool json) {
   const int code = exit_code_of(error);
   if (json) return print_json(json_of(error), code);

@@ -8,10 +8,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "chord/status.h"
 
@@ -37,6 +39,12 @@ CLI::Validator flag_text();
 // Number flags, for Option::transform: decimal digits only, so that 010 is ten as everywhere else
 // and 0x10, +5 or " 5" are refused.
 CLI::Validator whole_number(std::int64_t first, std::int64_t last);
+
+// Flags that do not go together, or do not fit what is there.
+Error bad_flags(std::string asked, std::string found, std::string help);
+
+// The first of the given flags that is set, by name; empty if none is.
+std::string first_set(std::initializer_list<std::pair<const char*, bool>> flags);
 
 // Shows the error and returns its exit code.
 int report(const Error& error, bool json);

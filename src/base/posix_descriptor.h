@@ -1,4 +1,4 @@
-// A file descriptor with an owner, and the loop that an interrupted call needs.
+// A file descriptor with an owner, and the loops that interrupted and short calls need.
 #pragma once
 
 #include <unistd.h>
@@ -35,6 +35,16 @@ auto uninterrupted(Call call) {
   auto answer = call();
   while (answer < 0 && errno == EINTR) answer = call();
   return answer;
+}
+
+// False with errno set where a part could not be written.
+inline bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 inline FileError file_error(std::string_view call, const std::string& path) {

@@ -39,15 +39,6 @@ FileStat to_stat(const struct stat& raw) {
   return stat;
 }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 bool read_all(int fd, std::size_t expected, std::string& bytes) {
   bytes.resize(expected);
   std::size_t filled = 0;

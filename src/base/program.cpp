@@ -161,12 +161,7 @@ Result<TemporaryFile> TemporaryFile::write(std::string_view bytes) {
   Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
   if (!file.is_open()) return refused();
   TemporaryFile made(path);
-  while (!bytes.empty()) {
-    const ssize_t written =
-        uninterrupted([&] { return ::write(file.fd(), bytes.data(), bytes.size()); });
-    if (written < 0) return refused();
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(file.fd(), bytes)) return refused();
   if (file.close() != 0) return refused();
   return made;
 }

@@ -43,10 +43,7 @@ Result<EntryPointer> CubinStore::obtain(const Recipe& recipe, bool* compiled) {
 }
 
 Result<cache::Entry> CubinStore::compile(const Recipe& recipe, const CacheKey& key) {
-  CompileRequest request{.name = recipe.source_name, .source = recipe.source, .arch = recipe.arch};
-  for (const source::DeviceFile& file : recipe.files)
-    request.headers.emplace_back(file.name, file.text);
-  CHORD_TRY(CompiledCubin made, compiler_.compile(request));
+  CHORD_TRY(CompiledCubin made, compiler_.compile(request_of(recipe)));
   if (log_)
     log_(LogLevel::info,
          fmt::format("compiled {} in {:.0f} ms: {} registers, {} local bytes", recipe.label,

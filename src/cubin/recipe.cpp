@@ -35,6 +35,13 @@ std::string joined(const std::vector<std::string>& options) {
 
 }  // namespace
 
+CompileRequest request_of(const Recipe& recipe) {
+  CompileRequest request{.name = recipe.source_name, .source = recipe.source, .arch = recipe.arch};
+  for (const source::DeviceFile& file : recipe.files)
+    request.headers.emplace_back(file.name, file.text);
+  return request;
+}
+
 Result<Recipe> gemm_recipe(const Decision& decision) {
   const abi::Problem problem = source::problem_of(decision.descriptor);
   const KernelSchedule& schedule = decision.kernel;

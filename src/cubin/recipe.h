@@ -10,6 +10,7 @@
 #include "chord/cache_tier.h"
 #include "chord/schedule.h"
 #include "chord/weights.h"
+#include "src/cubin/compiler.h"
 #include "src/source/device_text.h"
 
 namespace chord::cubin {
@@ -24,6 +25,9 @@ struct Recipe {
   std::int64_t shared_bytes = 0;
   std::vector<std::pair<std::string, std::string>> fields;  // descriptor and schedule, labelled
 };
+
+// What the compiler is asked.
+CompileRequest request_of(const Recipe& recipe);
 
 Result<Recipe> gemm_recipe(const Decision& decision);
 Result<Recipe> pack_recipe(Architecture arch, CodeSource codes, ScaleSource scales);

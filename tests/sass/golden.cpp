@@ -73,12 +73,8 @@ cubin::NvrtcCompiler& compiler() {
 
 Result<BuiltKernel> build(const GoldenKernel& kernel, const std::optional<std::string>& nvdisasm) {
   CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(kernel.decision));
-  cubin::CompileRequest request{
-      .name = recipe.source_name, .source = recipe.source, .arch = recipe.arch};
-  for (const source::DeviceFile& file : recipe.files)
-    request.headers.emplace_back(file.name, file.text);
   BuiltKernel built{kernel, {}, std::nullopt};
-  CHORD_TRY(built.cubin, compiler().compile(request));
+  CHORD_TRY(built.cubin, compiler().compile(cubin::request_of(recipe)));
   if (!nvdisasm) return built;
   CHORD_TRY(const std::string text, sass::disassemble(*nvdisasm, built.cubin.cubin));
   CHORD_TRY(built.counts, sass::kernel_counts(text, kernel.decision.kernel));

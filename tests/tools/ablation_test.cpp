@@ -80,11 +80,7 @@ TEST(AblationRecipes, CompileWithoutSpillsInEveryForm) {
       if (!has_forms && form != abi::Dequantisation::fused) continue;
       const auto recipe = bench::ablation_recipe(ablation, decision_of(form));
       ASSERT_TRUE(recipe.ok()) << recipe.error().message();
-      cubin::CompileRequest request{
-          .name = recipe->source_name, .source = recipe->source, .arch = recipe->arch};
-      for (const source::DeviceFile& file : recipe->files)
-        request.headers.emplace_back(file.name, file.text);
-      const auto made = compiler.compile(request);
+      const auto made = compiler.compile(cubin::request_of(*recipe));
       ASSERT_TRUE(made.ok()) << made.error().message();
       EXPECT_EQ(made->local_bytes, 0) << recipe->label << " " << name(form);
     }

@@ -146,10 +146,8 @@ Status GemmRun::launch_other(cuda::CUfunction function, void* other_output,
   abi::GemmParams params{};
   CHORD_TRY(launch::fill_params(state.shape, other, params));
   CHORD_TRY(launch::encode_tensor_maps(*state.driver, state.shape, other.weight, params));
-  const launch::Grid grid{
-      static_cast<unsigned>(state.shape.ctas), static_cast<unsigned>(state.facts.threads),
-      static_cast<unsigned>(state.facts.shared_bytes), other.programmatic_dependent_launch};
-  return launch::enqueue(*state.driver, function, grid, &params, stream);
+  return launch::enqueue(*state.driver, function, state.grid(other.programmatic_dependent_launch),
+                         &params, stream);
 }
 
 Status GemmRun::poison() {
