@@ -197,10 +197,23 @@ void explain_tile(const GemmDescriptor& d, const KernelSchedule& kernel, const O
   const double mean = d.family == Family::grouped_masked
                           ? static_cast<double>(d.expected_m)
                           : static_cast<double>(d.rows) / static_cast<double>(d.experts);
-  trace.because("kernel_tile",
-                "tile_m {} for blocks of {} and {:.3g} rows per expert: tiles hold the mean and "
-                "two standard deviations, at most 40 rows; more rows read the weights again",
-                kernel.tile_m, kernel.block_m, mean);
+  const bool is_wgmma = kernel.mainloop == abi::Mainloop::wgmma;
+  if (is_blackwell(d.arch))
+    trace.because("kernel_mainloop", "mma: the only one for {}", name(d.arch));
+  else if (!pins.mainloop)
+    trace.because("kernel_mainloop", "{}: {:.3g} rows per expert, {} than {}",
+                  name(kernel.mainloop), mean, is_wgmma ? "more" : "not more", kMmaRows);
+  if (is_wgmma)
+    trace.because(
+        "kernel_tile",
+        "{} width(s) up to tile_m {} for {:.3g} rows per expert: an expert's rows are cut "
+        "into even tiles, and each runs in the narrowest width that takes it",
+        kernel.widths, kernel.tile_m, mean);
+  else
+    trace.because("kernel_tile",
+                  "tile_m {} for blocks of {} and {:.3g} rows per expert: tiles hold the mean and "
+                  "two standard deviations, at most 40 rows; more rows read the weights again",
+                  kernel.tile_m, kernel.block_m, mean);
 }
 
 // The descriptor's answer with the situation's overrides as pins.

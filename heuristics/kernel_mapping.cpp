@@ -1,10 +1,12 @@
-// Today's kernel is one persistent mma kernel: what is published for wgmma, clusters or several
-// CTAs per SM maps to it and is reported.
+// Two persistent kernels: mma for few rows and for Blackwell, wgmma on Hopper for the rest. What is
+// published for clusters, several CTAs per SM or another order of operands maps to them and is
+// reported.
 #include "heuristics/kernel_mapping.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "heuristics/pins.h"
 #include "heuristics/validate.h"
@@ -12,13 +14,12 @@
 namespace chord::heuristics {
 namespace {
 
-// Blocks of one expert are merged up to tile_m, and an expert with more rows has its weights read
-// once per tile. So a tile holds a block of up to 40 rows (larger ones are walked), and the rows of
-// nearly every expert of a random routing: the mean and two standard deviations of it. 40 rows are
-// the widest that 512 columns leave registers for; tiles of 256 columns lose, since a warp then has
-// half the weight rows. (H200, EP32 gate/up at 50 tokens, 33 rows per expert: 140 us in tiles of
-// 16, 82 in tiles of 40. EP8 gate/up masked, 32 and 64 rows: 267 and 522 us at 32 x 512, 358 and
-// 574 at 64 x 256.)
+// mma. Blocks of one expert are merged up to tile_m, and an expert with more rows has its weights
+// read once per tile. So a tile holds a block of up to 40 rows (larger ones are walked), and the
+// rows of nearly every expert of a random routing: the mean and two standard deviations of it. 40
+// rows are the widest that 512 columns leave registers for; tiles of 256 columns lose, since a warp
+// then has half the weight rows. (H200, EP32 gate/up at 50 tokens, 33 rows per expert: 140 us in
+// tiles of 16, 82 in tiles of 40.)
 struct TileWidth {
   int tile_m;
   int quarter_rows;  // the largest mean, in quarters of a row: mean + 2 sqrt(mean) <= tile_m
@@ -26,24 +27,72 @@ struct TileWidth {
 constexpr TileWidth kTileWidths[] = {{16, 39}, {24, 64}, {32, 90}};
 constexpr int kWidestTile = 40;
 
-// Of (rows or expected_m) at which a mean of so many quarters is reached.
-std::int64_t last_rows(const GemmDescriptor& d, int quarter_rows) {
-  const std::int64_t experts = d.family == Family::grouped_masked ? 1 : d.experts;
-  return experts * quarter_rows / 4;
+// wgmma, above kMmaRows: EP8 gate/up masked on H200, exact and drawn, took at 16 rows 206 and 218
+// us by mma, 215 and 220 by wgmma, and at 32 rows 255 and 270, 237 and 248.
+//
+// An expert's rows are cut into `tiles` even tiles of at most tile_m rows; a kernel holds
+// code for tile_m and a few widths below it, so that a tile is seldom wider than its rows. Wider
+// than 128 leaves no registers for the overlap of dequantisation (H200, EP8 gate/up at 8192 rows,
+// 171 per expert: 848 us in one tile of up to 176, 721 in two of up to 112).
+struct WgmmaTile {
+  int tiles;
+  int tile_m;
+};
+constexpr WgmmaTile kWgmmaTiles[] = {{1, 24},  {1, 32},  {1, 40}, {1, 56}, {1, 72}, {1, 88},
+                                     {1, 104}, {1, 128}, {2, 72}, {2, 88}, {2, 104}};
+constexpr int kWidestWgmmaTile = 128;
+constexpr int kMostGatheredRows = 160;  // a thread that gathers has a pointer for every eighth
+constexpr int kWidest512Columns = 40;   // rows of a tile of 512 columns; of 256 above
+
+std::int64_t experts_of_axis(const GemmDescriptor& d) {
+  return d.family == Family::grouped_masked ? 1 : d.experts;
 }
 
-int tile_m_for(const GemmDescriptor& d, int block_m) {
+// Of (rows or expected_m) at which a mean of so many quarters is reached.
+std::int64_t last_rows(const GemmDescriptor& d, int quarter_rows) {
+  return experts_of_axis(d) * quarter_rows / 4;
+}
+
+// ... at which nearly every expert has at most `most` rows: mean + 2 sqrt(mean) of a random
+// routing; 1.3 times expected_m, which an engine gives for all experts; the mean itself of
+// contiguous rows, which come padded and even.
+std::int64_t last_rows_below(const GemmDescriptor& d, int most) {
+  double mean = most;
+  if (d.family == Family::grouped_masked) mean = most / 1.3;
+  if (d.family == Family::indexed) mean = std::pow(std::sqrt(1.0 + most) - 1.0, 2);
+  return static_cast<std::int64_t>(mean * static_cast<double>(experts_of_axis(d)));
+}
+
+bool takes_wgmma(const GemmDescriptor& d) {
+  return !is_blackwell(d.arch) && axis_value(d) > last_rows(d, 4 * kMmaRows);
+}
+
+int mma_tile_m(const GemmDescriptor& d, int block_m) {
   for (const TileWidth& width : kTileWidths)
     if (block_m <= width.tile_m && axis_value(d) <= last_rows(d, width.quarter_rows))
       return width.tile_m;
   return kWidestTile;
 }
 
+int wgmma_tile_m(const GemmDescriptor& d) {
+  for (const WgmmaTile& tile : kWgmmaTiles)
+    if (axis_value(d) <= last_rows_below(d, tile.tiles * tile.tile_m)) return tile.tile_m;
+  return kWidestWgmmaTile;
+}
+
 // As wide as the accumulators allow, but not wider than N needs.
-int tile_n_for(int tile_m, std::int64_t n) {
-  int tile_n = tile_m <= kWidestTile ? 512 : 256;
+int tile_n_for(const KernelSchedule& kernel, std::int64_t n) {
+  const int widest = kernel.mainloop == abi::Mainloop::wgmma ? kWidest512Columns : kWidestTile;
+  int tile_n = kernel.tile_m <= widest ? 512 : 256;
   while (tile_n > 128 && tile_n / 2 >= n) tile_n /= 2;
   return tile_n;
+}
+
+// Widths of a wgmma kernel: as many as ptxas finds registers for.
+int widths_for(const KernelSchedule& kernel) {
+  if (kernel.mainloop == abi::Mainloop::mma) return 1;
+  const int most = kernel.tile_n == 512 || kernel.tile_m > 112 ? 3 : 4;
+  return std::clamp(kernel.tile_m / kernel.width_step, 1, most);
 }
 
 // The fused form is exact where BF16 fma keeps subnormals; that was measured on SM90 only.
@@ -52,31 +101,37 @@ abi::Dequantisation dequantisation_for(Architecture arch) {
 }
 
 int stages_for(KernelSchedule kernel) {
-  kernel.stages = kernel.tile_n == 512 ? 3 : 4;
+  kernel.stages = kernel.mainloop == abi::Mainloop::wgmma ? 8 : kernel.tile_n == 512 ? 3 : 4;
   while (kernel.stages > 2 && abi::shared_bytes(kernel) > abi::kMaxSharedBytes) --kernel.stages;
   return kernel.stages;
 }
 
 std::string fields_text(const KernelSchedule& kernel) {
-  return fmt::format("block_m {}, tile_m {}, tile_n {}, slices_per_stage {}, stages {}",
-                     kernel.block_m, kernel.tile_m, kernel.tile_n, kernel.slices_per_stage,
-                     kernel.stages);
+  return fmt::format(
+      "{}, block_m {}, tile_m {}, tile_n {}, widths {} by {}, slices_per_stage {}, "
+      "stages {}",
+      name(kernel.mainloop), kernel.block_m, kernel.tile_m, kernel.tile_n, kernel.widths,
+      kernel.width_step, kernel.slices_per_stage, kernel.stages);
 }
 
 Error can_not_run(const KernelSchedule& kernel, const Overrides& pins) {
   std::string found = "the kernel has no such shape";
-  if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel.dequantisation))
-    found =
-        fmt::format("{} accumulators per thread, at most {}", abi::accumulators_per_thread(kernel),
-                    abi::max_accumulators(kernel.dequantisation));
+  if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel))
+    found = fmt::format("{} accumulators per thread, at most {}",
+                        abi::accumulators_per_thread(kernel), abi::max_accumulators(kernel));
   else if (abi::shared_bytes(kernel) > abi::kMaxSharedBytes)
     found = fmt::format("{} bytes of shared memory, at most {}", abi::shared_bytes(kernel),
                         abi::kMaxSharedBytes);
   const std::string pinned = pinned_text(pins);
-  return Error{ErrorCode::invalid_argument,
-               fields_text(kernel) + (pinned.empty() ? "" : " (" + pinned + ")"), std::move(found),
-               "tile_m is a multiple of 8 in 8..64, tile_n 128, 256 or 512, slices_per_stage 1..4, "
-               "stages 2..8"};
+  return Error{
+      ErrorCode::invalid_argument,
+      fields_text(kernel) + (pinned.empty() ? "" : " (" + pinned + ")"), std::move(found),
+      kernel.mainloop == abi::Mainloop::mma
+          ? "mma: tile_m is a multiple of 8 in 8..64, tile_n 128, 256 or 512, widths 1, "
+            "width_step 8, slices_per_stage 1..4, stages 2..8"
+          : "wgmma: tile_m is a multiple of 8 in 8..256 (indexed: 160), its smallest width "
+            "at least 8, tile_n 128, 256 or 512, slices_per_stage 1..4, stages 2..8, "
+            "dequantisation fused or ordinary; sm_90a only"};
 }
 
 std::string on_off(bool value) { return value ? "true" : "false"; }
@@ -94,15 +149,16 @@ class Unkept {
   std::vector<Unhonoured> all;
 };
 
-void report_mainloop(const GemmDescriptor& d, const PublishedSchedule& schedule, Unkept& unkept) {
-  constexpr const char* kWgmma =
-      "wgmma mainloop: maps to the mma kernel until a wgmma kernel exists";
-  if (!schedule.swap_ab)
-    unkept.add("mainloop", "wgmma", "mma", kWgmma);
-  else if (!*schedule.swap_ab)
-    unkept.add(
-        "swap_ab", "false", "true",
-        is_blackwell(d.arch) ? "the mma kernel always swaps: weights are the A operand" : kWgmma);
+void report_mainloop(const PublishedSchedule& schedule, const KernelSchedule& kernel,
+                     Unkept& unkept) {
+  if (!schedule.swap_ab) {
+    if (kernel.mainloop != abi::Mainloop::wgmma)
+      unkept.add("mainloop", "wgmma", "mma",
+                 "mma is faster for few rows, and the one for Blackwell");
+  } else if (!*schedule.swap_ab) {
+    unkept.add("swap_ab", "false", "true",
+               "both kernels swap: dequantised weights are the A operand, in registers");
+  }
 }
 
 void report_split(const PublishedSchedule& schedule, const KernelSchedule& kernel, Unkept& unkept) {
@@ -118,35 +174,46 @@ void report_split(const PublishedSchedule& schedule, const KernelSchedule& kerne
 
 }  // namespace
 
-std::vector<std::int64_t> tile_limits(const GemmDescriptor& descriptor) {
+std::vector<std::int64_t> tile_limits(const GemmDescriptor& d) {
   std::vector<std::int64_t> limits;
-  for (const TileWidth& width : kTileWidths)
-    limits.push_back(last_rows(descriptor, width.quarter_rows));
+  for (const TileWidth& width : kTileWidths) limits.push_back(last_rows(d, width.quarter_rows));
+  if (is_blackwell(d.arch)) return limits;
+  for (const WgmmaTile& tile : kWgmmaTiles)
+    limits.push_back(last_rows_below(d, tile.tiles * tile.tile_m));
+  std::sort(limits.begin(), limits.end());
   return limits;
 }
 
 Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
                                      const PublishedSchedule& schedule, const Overrides& pins) {
+  using abi::Mainloop;
   KernelSchedule kernel;
-  kernel.mainloop = abi::Mainloop::mma;
+  kernel.mainloop =
+      pins.mainloop.value_or(takes_wgmma(descriptor) ? Mainloop::wgmma : Mainloop::mma);
+  const bool is_wgmma = kernel.mainloop == Mainloop::wgmma;
   kernel.block_m = schedule.block_m;
-  kernel.tile_m = pins.tile_m.value_or(tile_m_for(descriptor, schedule.block_m));
-  kernel.tile_n = pins.tile_n.value_or(tile_n_for(kernel.tile_m, descriptor.n));
+  kernel.tile_m = pins.tile_m.value_or(is_wgmma ? wgmma_tile_m(descriptor)
+                                                : mma_tile_m(descriptor, schedule.block_m));
+  kernel.tile_n = pins.tile_n.value_or(tile_n_for(kernel, descriptor.n));
+  kernel.width_step = pins.width_step.value_or(8);
+  kernel.widths = pins.widths.value_or(widths_for(kernel));
   kernel.slices_per_stage = pins.slices_per_stage.value_or(descriptor.k == abi::kAtomDepth ? 1 : 2);
-  kernel.stages = pins.stages.value_or(stages_for(kernel));
   kernel.dequantisation = pins.dequantisation.value_or(dequantisation_for(descriptor.arch));
   kernel.split = pins.split.value_or(abi::Split::automatic);
   kernel.release = pins.release.value_or(abi::Release::elected_lane);
-  if (!abi::is_well_formed(kernel)) return can_not_run(kernel, pins);
+  kernel.stages = pins.stages.value_or(stages_for(kernel));
+  const bool is_for_this =
+      !is_wgmma || (!is_blackwell(descriptor.arch) &&
+                    (descriptor.family != Family::indexed || kernel.tile_m <= kMostGatheredRows));
+  if (!abi::is_well_formed(kernel) || !is_for_this) return can_not_run(kernel, pins);
   return kernel;
 }
 
-std::vector<Unhonoured> unhonoured_fields(const GemmDescriptor& d,
-                                          const PublishedSchedule& schedule,
+std::vector<Unhonoured> unhonoured_fields(const PublishedSchedule& schedule,
                                           const KernelSchedule& kernel) {
   Unkept unkept;
   unkept.all.reserve(8);
-  report_mainloop(d, schedule, unkept);
+  report_mainloop(schedule, kernel, unkept);
   unkept.differing("block_n", schedule.block_n, kernel.tile_n,
                    "tile_n follows from tile_m and N: one weight operation per stage");
   unkept.differing("block_k", schedule.block_k, kernel.slices_per_stage * abi::kAtomDepth,
@@ -158,9 +225,9 @@ std::vector<Unhonoured> unhonoured_fields(const GemmDescriptor& d,
                      "persistent: one CTA per SM walks the whole work list");
   report_split(schedule, kernel, unkept);
   if (schedule.cluster_m)
-    unkept.differing("cluster_m", *schedule.cluster_m, 1, "the mma kernel has no clusters");
+    unkept.differing("cluster_m", *schedule.cluster_m, 1, "the kernels have no clusters");
   if (schedule.cluster_n)
-    unkept.differing("cluster_n", *schedule.cluster_n, 1, "the mma kernel has no clusters");
+    unkept.differing("cluster_n", *schedule.cluster_n, 1, "the kernels have no clusters");
   if (schedule.smem_bytes)
     unkept.differing("smem_bytes", *schedule.smem_bytes, abi::shared_bytes(kernel),
                      "of the published kernel; a launch requests what this kernel lays out");
@@ -171,7 +238,7 @@ Result<KernelMapping> map_to_kernel(const GemmDescriptor& descriptor,
                                     const PublishedSchedule& schedule, const Overrides& overrides) {
   KernelMapping mapping;
   CHORD_TRY(mapping.kernel, kernel_fields(descriptor, schedule, overrides));
-  mapping.unhonoured = unhonoured_fields(descriptor, schedule, mapping.kernel);
+  mapping.unhonoured = unhonoured_fields(schedule, mapping.kernel);
   return mapping;
 }
 

@@ -15,6 +15,9 @@ struct KernelMapping {
   std::vector<Unhonoured> unhonoured;
 };
 
+// The most rows per expert that the mma kernel takes on Hopper.
+inline constexpr int kMmaRows = 16;
+
 // Rows (or expected_m) behind which the kernel's tile_m can change.
 std::vector<std::int64_t> tile_limits(const GemmDescriptor& descriptor);
 
@@ -24,8 +27,7 @@ Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
                                      const PublishedSchedule& schedule, const Overrides& pins);
 
 // Every published field that differs from what the kernel does, with both values and the reason.
-std::vector<Unhonoured> unhonoured_fields(const GemmDescriptor& descriptor,
-                                          const PublishedSchedule& schedule,
+std::vector<Unhonoured> unhonoured_fields(const PublishedSchedule& schedule,
                                           const KernelSchedule& kernel);
 
 Result<KernelMapping> map_to_kernel(const GemmDescriptor& descriptor,

@@ -42,6 +42,10 @@ Status set_named_field(Overrides& overrides, std::string_view name, std::string_
     CHORD_TRY(overrides.*pin.member, parse_pin(pin, value));
     return {};
   }
+  if (name == "mainloop") {
+    CHORD_TRY(overrides.mainloop, parse_mainloop(value));
+    return {};
+  }
   if (name == "dequantisation") {
     CHORD_TRY(overrides.dequantisation, parse_dequantisation(value));
     return {};
@@ -56,7 +60,8 @@ Status set_named_field(Overrides& overrides, std::string_view name, std::string_
   }
   return Error{ErrorCode::invalid_argument, fmt::format("kernel field '{}'", name.substr(0, 64)),
                "no such field",
-               "one of: tile_m, tile_n, slices_per_stage, stages, dequantisation, split, release"};
+               "one of: mainloop, tile_m, tile_n, widths, width_step, slices_per_stage, stages, "
+               "dequantisation, split, release"};
 }
 
 }  // namespace
@@ -117,6 +122,7 @@ std::string pinned_text(const Overrides& overrides) {
   };
   for (const PinField& pin : kPublishedPins) add_field(pin);
   for (const PinField& pin : kKernelPins) add_field(pin);
+  if (overrides.mainloop) add("mainloop", name(*overrides.mainloop));
   if (overrides.dequantisation) add("dequantisation", name(*overrides.dequantisation));
   if (overrides.split) add("split", name(*overrides.split));
   if (overrides.release) add("release", name(*overrides.release));
@@ -130,6 +136,7 @@ Overrides merged(const Overrides& first, const Overrides& second) {
   };
   for (const PinField& pin : kPublishedPins) fill(pin);
   for (const PinField& pin : kKernelPins) fill(pin);
+  if (!all.mainloop) all.mainloop = second.mainloop;
   if (!all.dequantisation) all.dequantisation = second.dequantisation;
   if (!all.split) all.split = second.split;
   if (!all.release) all.release = second.release;

@@ -37,9 +37,11 @@ inline constexpr std::array<PinField, 6> kPublishedPins{{
     {"CHORD_W4A16_STAGES", "num_stages", &Overrides::num_stages, {2, 16, 1}},
 }};
 
-inline constexpr std::array<PinField, 4> kKernelPins{{
-    {"tile_m", "tile_m", &Overrides::tile_m, {8, 64, 8}},
+inline constexpr std::array<PinField, 6> kKernelPins{{
+    {"tile_m", "tile_m", &Overrides::tile_m, {8, 256, 8}},
     {"tile_n", "tile_n", &Overrides::tile_n, {128, 512, 128}},
+    {"widths", "widths", &Overrides::widths, {1, 4, 1}},
+    {"width_step", "width_step", &Overrides::width_step, {8, 128, 8}},
     {"slices_per_stage", "slices_per_stage", &Overrides::slices_per_stage, {1, 4, 1}},
     {"stages", "stages", &Overrides::stages, {2, 8, 1}},
 }};

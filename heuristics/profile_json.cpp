@@ -204,9 +204,12 @@ Status read_measured_schedule(const Fields& fields, Family family, MeasuredRow& 
 }
 
 Status read_measured_kernel(const Fields& fields, MeasuredRow& row) {
-  CHORD_TRY(
-      fields.only({"tile_m", "tile_n", "slices_per_stage", "stages", "dequantisation", "split"}));
+  CHORD_TRY(fields.only({"mainloop", "tile_m", "tile_n", "widths", "width_step", "slices_per_stage",
+                         "stages", "dequantisation", "split"}));
   CHORD_TRY(read_pins(fields, kKernelPins, row.pins));
+  if (fields.has("mainloop")) {
+    CHORD_TRY(row.pins.mainloop, named(fields, "mainloop", parse_mainloop));
+  }
   if (fields.has("dequantisation")) {
     CHORD_TRY(row.pins.dequantisation, named(fields, "dequantisation", parse_dequantisation));
   }

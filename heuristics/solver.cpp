@@ -29,7 +29,7 @@ Result<Decision> solve(const ProfileSet& profiles, const GemmDescriptor& descrip
   decision.origin = found.origin;
   decision.reasons = std::move(trace.reasons);
   decision.rejected = std::move(trace.rejected);
-  decision.unhonoured = unhonoured_fields(decision.descriptor, found.schedule, found.kernel);
+  decision.unhonoured = unhonoured_fields(found.schedule, found.kernel);
   return decision;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "src/sass/disassembler.h"
 
@@ -58,14 +59,18 @@ std::string to_text(const SassExplanation& e) {
       name(d.arch), name(d.family), d.n, d.k, k.tile_m, k.tile_n, k.slices_per_stage,
       name(k.dequantisation), facts.registers, facts.local_bytes, facts.shared_bytes,
       e.counts.code_bytes, facts.compiler);
+  std::vector<const char*> shown;  // what no loop has would only be width
+  for (const char* opcode : sass::kShownOpcodes)
+    if (std::any_of(e.counts.loops.begin(), e.counts.loops.end(),
+                    [&](const sass::LoopCounts& loop) { return loop.count(opcode) > 0; }))
+      shown.push_back(opcode);
   text += fmt::format("  {:>5}  {:>12}  {:>8}", "steps", "instructions", "per atom");
-  for (const char* opcode : sass::kShownOpcodes) text += fmt::format("  {:>5}", opcode);
+  for (const char* opcode : shown) text += fmt::format("  {:>5}", opcode);
   text += "\n";
   for (const sass::LoopCounts& loop : e.counts.loops) {
     text += fmt::format("  {:>5}  {:>12}  {:>8.1f}", loop.steps, loop.instructions,
                         loop.instructions_per_atom);
-    for (const char* opcode : sass::kShownOpcodes)
-      text += fmt::format("  {:>5}", loop.count(opcode));
+    for (const char* opcode : shown) text += fmt::format("  {:>5}", loop.count(opcode));
     text += "\n";
   }
   return text;

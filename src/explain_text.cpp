@@ -142,6 +142,12 @@ void add_kernel(std::vector<Line>& lines, const std::vector<Column>& columns) {
   add("tile_m x tile_n", [](E e) {
     return fmt::format("{} x {}", e.decision.kernel.tile_m, e.decision.kernel.tile_n);
   });
+  add("compiled widths", [](E e) {
+    const KernelSchedule& kernel = e.decision.kernel;
+    return kernel.widths == 1 ? std::to_string(kernel.tile_m)
+                              : fmt::format("{} to {} by {}", abi::smallest_width(kernel),
+                                            kernel.tile_m, kernel.width_step);
+  });
   add("stages x k64 slices", [](E e) {
     return fmt::format("{} x {}", e.decision.kernel.stages, e.decision.kernel.slices_per_stage);
   });

@@ -59,8 +59,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->type_name("NAME")
       ->check(flag_text());
   app.add_option("--kernel-fields", flags.kernel_fields,
-                 "pin a kernel field: tile_m, tile_n, slices_per_stage, stages, dequantisation, "
-                 "split, release; may be repeated")
+                 "pin a kernel field: mainloop, tile_m, tile_n, widths, width_step, "
+                 "slices_per_stage, stages, dequantisation, split, release; may be repeated")
       ->type_name("KEY=VALUE")
       ->check(flag_text())
       ->expected(1)

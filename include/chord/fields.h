@@ -16,6 +16,8 @@ void for_each_field(const abi::Schedule& s, Visitor&& visit) {
   visit("block_m", s.block_m);
   visit("tile_m", s.tile_m);
   visit("tile_n", s.tile_n);
+  visit("widths", s.widths);
+  visit("width_step", s.width_step);
   visit("slices_per_stage", s.slices_per_stage);
   visit("stages", s.stages);
   visit("dequantisation", s.dequantisation);

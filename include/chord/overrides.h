@@ -22,8 +22,11 @@ struct Overrides {
   std::optional<int> num_stages{};  // CHORD_W4A16_STAGES
 
   // Kernel fields of ours (chord-bench --kernel-fields); no environment variable.
+  std::optional<abi::Mainloop> mainloop{};
   std::optional<int> tile_m{};
   std::optional<int> tile_n{};
+  std::optional<int> widths{};
+  std::optional<int> width_step{};
   std::optional<int> slices_per_stage{};
   std::optional<int> stages{};
   std::optional<abi::Dequantisation> dequantisation{};

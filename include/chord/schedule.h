@@ -36,6 +36,7 @@ const char* name(abi::Mainloop);
 const char* name(abi::Dequantisation);
 const char* name(abi::Split);
 const char* name(abi::Release);
+Result<abi::Mainloop> parse_mainloop(std::string_view);
 Result<abi::Dequantisation> parse_dequantisation(std::string_view);
 Result<abi::Split> parse_split(std::string_view);
 Result<abi::Release> parse_release(std::string_view);

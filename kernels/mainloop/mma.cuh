@@ -13,7 +13,7 @@ namespace chord::device {
 
 template <Schedule S>
 struct MmaMainloop {
-  static constexpr i32 kStrips = S.tile_n / (16 * abi::kConsumerWarps);
+  static constexpr i32 kStrips = abi::warp_strips(S);
   static constexpr i32 kSteps = S.tile_m / 8;
   static constexpr Dequantisation kForm = S.dequantisation;
 

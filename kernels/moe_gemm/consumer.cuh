@@ -52,7 +52,7 @@ class Consumer {
     }
   }
 
-  Partials<kStrips, kSteps> partials() const { return {p_.partials, p_.flags, warp_, lane_}; }
+  Partials<S, kStrips, kSteps> partials() const { return {p_.partials, p_.flags, warp_, lane_}; }
   void add_partials(typename Mainloop::Accumulators& acc, const TileRecord& record,
                     i32 steps) const {
     i32 first = record.range + 1, count = record.contributors;

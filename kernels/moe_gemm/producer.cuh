@@ -6,15 +6,14 @@
 // what is out of bounds), so consumers multiply every stage alike.
 #pragma once
 
+#include "kernels/ptx/control.cuh"
 #include "kernels/ptx/copy.cuh"
-#include "kernels/routing/plan.cuh"
+#include "kernels/routing/pieces.cuh"
 #include "kernels/tile/pipeline.cuh"
 #include "kernels/tile/reduce.cuh"
 #include "kernels/tile/swizzle.cuh"
 
 namespace chord::device {
-
-inline constexpr i32 kNoRange = -1;
 
 // Two warps: the one that loads calls, the one that fetches answers.
 inline void fetch_call() { ptx::bar_arrive<2, 64>(); }
@@ -24,7 +23,6 @@ template <Schedule S, Problem P>
 class Producer {
   static constexpr WorkShape kShape = WorkShape::of(S, P);
   static constexpr i32 kSlices = P.k / abi::kAtomDepth;
-  static constexpr i32 kRowsPerLane = (S.tile_m + 31) / 32;
   static constexpr u32 kStageBytes =
       static_cast<u32>(abi::weight_stage_bytes(S) + abi::scale_stage_bytes(S));
 
@@ -37,35 +35,17 @@ class Producer {
         lane_(lane),
         policy_(ptx::createpolicy_evict_first()) {}
 
-  // Every piece of one range of the list.
-  void run(const SegmentTable& table, const Cut& cut, i32 range) {
+  // Every piece of this CTA.
+  void run(const SegmentTable& table, const Cut& cut) {
     const WorkList list(table, kShape, cut);
-    // Lane i finds the start of range + i, all at the price of one.
-    const Place start = list.start_of(range + lane_);
-    const auto start_after = [&](i32 ranges) {
-      return Place{__shfl_sync(0xffffffffu, start.segment, ranges),
-                   __shfl_sync(0xffffffffu, start.tile, ranges),
-                   __shfl_sync(0xffffffffu, start.k, ranges)};
-    };
-    Place at = start_after(0);
-    const Place end = start_after(1);
-    if (is_before(at, end)) prefetch(table, at);
-    while (is_before(at, end)) {
-      const Place next = list.next_tile(at);
-      const bool is_cut = is_before(end, next);
-      Piece piece;
-      piece.k_begin = at.k;
-      piece.k_end = is_cut ? end.k : kShape.k_stages;
-      piece.range = range;
-      if (is_cut && at.k == 0) {
-        const bool is_in_tile = lane_ > 0 && range + lane_ < cut.ranges && is_before(start, next);
-        const i32 known = __popc(__ballot_sync(0xffffffffu, is_in_tile));
-        piece.contributors = known < 31 ? known : list.contributors_after(range, at, known);
-        if (is_fetched(piece.contributors)) call_fetcher(range + 1);
-      }
-      emit(table, at, piece, is_before(next, end), next);
-      at = next;
-    }
+    const i32 cta = static_cast<i32>(blockIdx.x);
+    walk_pieces<false>(
+        list, work_of_cta(list, cut, cta, lane_), cta, static_cast<i32>(gridDim.x),
+        [&](const Place& first) { entries_.prefetch(p_, table, first, lane_); },
+        [&](const Piece& piece, bool has_next, const Place& next) {
+          if (is_fetched(piece.contributors)) call_fetcher(piece.range + 1);
+          emit(table, piece, has_next, next);
+        });
   }
 
   void finish() {
@@ -80,11 +60,6 @@ class Producer {
   }
 
  private:
-  struct Piece {
-    i32 k_begin, k_end, range;
-    i32 contributors = 0;
-  };
-
   // Once in a launch: a range has one tile at most that it began and did not finish.
   void call_fetcher(i32 range) {
     has_called_ = true;
@@ -95,36 +70,9 @@ class Producer {
     }
   }
 
-  struct TileRows {
-    i64 first;  // position of the tile's first row
-    i32 rows;
-    i32 column_tile;
-  };
-
-  static TileRows rows_of_tile(const SegmentTable& table, const Place& at) {
-    const u32 tiles = table.tiles[at.segment];
-    const i32 tile_rows = table.tile_rows[at.segment];
-    const i32 column_tile = tiles == 1 ? at.tile : static_cast<u32>(at.tile) / tiles;
-    const i32 skipped = (at.tile - column_tile * static_cast<i32>(tiles)) * tile_rows;
-    const i32 left = table.rows[at.segment] - skipped;
-    return {table.first[at.segment] + skipped, tile_rows < left ? tile_rows : left, column_tile};
-  }
-
-  // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory
-  // system costs microseconds.
-  void prefetch(const SegmentTable& table, const Place& at) {
-    const TileRows tile = rows_of_tile(table, at);
-#pragma unroll
-    for (i32 i = 0; i < kRowsPerLane; ++i) {
-      const i32 row = lane_ + 32 * i;
-      entry_[i] = row < tile.rows ? load_entry<P.routing>(p_, tile.first + row) : kNoRow;
-    }
-  }
-
-  void emit(const SegmentTable& table, const Place& at, const Piece& piece, bool has_next,
-            const Place& next) {
-    const TileRows tile = rows_of_tile(table, at);
-    const i32 expert = table.expert[at.segment];
+  void emit(const SegmentTable& table, const Piece& piece, bool has_next, const Place& next) {
+    const TileRows tile = rows_of_tile(table, piece.at);
+    const i32 expert = table.expert[piece.at.segment];
     TileRecord* record = ring_.record(record_);
     record_ = record_ == S.stages ? 0 : record_ + 1;
 
@@ -135,7 +83,7 @@ class Producer {
     ring_.wait_empty(at_);
     copy_weights(piece.k_begin, atom_row);
     write_record(record, tile, expert, piece);
-    if (has_next) prefetch(table, next);
+    if (has_next) entries_.prefetch(p_, table, next, lane_);
     gather(record, tile.rows, piece.k_begin);
     at_.advance();
     for (i32 stage = piece.k_begin + 1; stage < piece.k_end; ++stage) {
@@ -147,16 +95,10 @@ class Producer {
   }
 
   void write_record(TileRecord* record, const TileRows& tile, i32 expert, const Piece& piece) {
-#pragma unroll
-    for (i32 i = 0; i < kRowsPerLane; ++i) {
-      const i32 row = lane_ + 32 * i;
-      if (row < S.tile_m) {
-        RowPair pair;
-        if (row < tile.rows) pair = row_of<P.routing>(p_, tile.first + row, entry_[i], expert);
-        Ring<S>::source_rows(record)[row] = pair.source;
-        Ring<S>::output_rows(record)[row] = pair.output;
-      }
-    }
+    entries_.for_each_row(p_, tile, expert, lane_, [&](i32 row, const RowPair& pair) {
+      Ring<S>::source_rows(record)[row] = pair.source;
+      Ring<S>::output_rows(record)[row] = pair.output;
+    });
     if (lane_ == 0) {
       record->stages = piece.k_end - piece.k_begin;
       record->steps = (tile.rows + 7) / 8;
@@ -214,7 +156,7 @@ class Producer {
   bool has_called_ = false;
   RingPosition<S> at_;
   u32 record_ = 0;
-  i32 entry_[kRowsPerLane];
+  TileEntries<S, P> entries_;
 };
 
 }  // namespace chord::device

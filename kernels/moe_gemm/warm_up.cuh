@@ -26,6 +26,11 @@ inline void warm_activations(const abi::GemmParams& p) {
                               share < left ? share : left);
 }
 
+// Where waves are dealt out, CTA i begins with tile i.
+template <Schedule S>
+inline constexpr bool deals_waves =
+    S.mainloop == abi::Mainloop::wgmma&& S.split == abi::Split::automatic;
+
 // The weights where this CTA's range would begin if every expert had as many rows. Somebody reads
 // them soon if that expert has any. Worth 2 to 5 us of EP8 gate/up (stages and thresholds are
 // measured: counts are planned sooner than blocks, and in short work a wrong guess costs more than
@@ -38,7 +43,9 @@ inline void warm_weights(const abi::GemmParams& p) {
   const i32 ctas = static_cast<i32>(gridDim.x);
   if (units < 15 * ctas) return;
   const i32 stages = P.routing == abi::RoutingKind::indexed && units >= 120 * ctas ? 4 : 2;
-  const i64 first = quotient(units * (ctas - 1 - static_cast<i32>(blockIdx.x)), ctas);
+  const i32 cta = static_cast<i32>(blockIdx.x);
+  const i64 first = deals_waves<S> ? static_cast<i64>(cta) * kShape.k_stages
+                                   : quotient(units * (ctas - 1 - cta), ctas);
   i32 tile = static_cast<i32>(quotient(first, kShape.k_stages));
   i32 k = static_cast<i32>(first - static_cast<i64>(tile) * kShape.k_stages);
   for (i32 stage = 0; stage < stages; ++stage, ++k) {

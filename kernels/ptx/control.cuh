@@ -15,6 +15,26 @@ inline void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
+// The same value, of which ptxas knows nothing: what follows from it is computed where it is used
+// and not kept in registers through a loop around.
+inline int opaque(int value) {
+  int same;
+  asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(value));
+  return same;
+}
+
+inline const char* opaque(const char* pointer) {
+  const char* same;
+  asm volatile("mov.b64 %0, %1;" : "=l"(same) : "l"(pointer));
+  return same;
+}
+
+// A value that all lanes hold alike, said so that ptxas believes it: what depends on it may then
+// lie in uniform registers, and a loop that it bounds does not diverge.
+inline int uniform(int value) {
+  return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<unsigned>(value)));
+}
+
 template <int Barrier, int Threads>
 inline void bar_sync() {
   asm volatile("bar.sync %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");

@@ -30,6 +30,15 @@ inline void cp_async_bulk_tensor_3d(u32 destination, const TensorMap* map, i32 c
       : "memory");
 }
 
+inline void cp_async_bulk_tensor_3d(u32 destination, const TensorMap* map, i32 c0, i32 c1, i32 c2,
+                                    u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(destination),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
+      : "memory");
+}
+
 // Into the L2 only.
 inline void cp_async_bulk_prefetch_tensor_3d(const TensorMap* map, i32 c0, i32 c1, i32 c2) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(c0),
@@ -48,6 +57,15 @@ inline void cp_async_bulk(u32 destination, const void* source, u32 bytes, u32 ba
 
 inline void cp_async_bulk_prefetch(const void* source, u32 bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+}
+
+// The L2 fetches the whole 128 bytes. Nothing, and no branch, unless `wanted`.
+inline void cp_async_16_of_128_if(bool wanted, u32 destination, const void* source) {
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %2, 0;\n"
+      " @p cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n}" ::"r"(destination),
+      "l"(source), "r"(static_cast<u32>(wanted))
+      : "memory");
 }
 
 inline void cp_async_16(u32 destination, const void* source) {

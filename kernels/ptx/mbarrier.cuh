@@ -21,6 +21,14 @@ inline void mbarrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+inline void mbarrier_arrive_if(bool condition, u32 barrier) {
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %1, 0;\n"
+      " @p mbarrier.arrive.shared.b64 _, [%0];\n}" ::"r"(barrier),
+      "r"(static_cast<u32>(condition))
+      : "memory");
+}
+
 // Announces bytes without arriving.
 inline void mbarrier_expect_tx(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -36,6 +44,18 @@ inline bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
   u32 done;
   asm volatile(
       "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+      " selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+// Looks once, without the suspension that try_wait may take.
+inline bool mbarrier_test_wait_parity(u32 barrier, u32 parity) {
+  u32 done;
+  asm volatile(
+      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
       " selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(barrier), "r"(parity)

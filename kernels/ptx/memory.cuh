@@ -31,6 +31,12 @@ inline U32x4 ld_shared_v4(u32 address) {
   return v;
 }
 
+inline i32 ld_shared_i32(u32 address) {
+  i32 v;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(address));
+  return v;
+}
+
 inline F32x4 ld_shared_v4_f32(u32 address) {
   F32x4 v;
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -49,6 +55,20 @@ inline void ldmatrix_x4(u32 (&r)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address));
+}
+
+// Two and four 8x8 matrices of 16-bit elements, each stored with its columns as rows.
+inline void stmatrix_x2_trans(u32 address, u32 r0, u32 r1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+               "r"(r0), "r"(r1)
+               : "memory");
+}
+
+inline void stmatrix_x4_trans(u32 address, u32 r0, u32 r1, u32 r2, u32 r3) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+      "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+      : "memory");
 }
 
 // Transposes an 8x8 matrix of 16-bit elements held one row per four lanes.
@@ -77,6 +97,12 @@ inline void st_global_cg_v4(float* address, F32x4 v) {
                : "memory");
 }
 
+inline void st_global_v4(void* address, U32x4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 inline void st_global_u32(void* address, u32 v) {
   asm volatile("st.global.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
@@ -97,6 +123,10 @@ inline void st_relaxed_gpu(i32* address, i32 v) {
 
 // Orders this thread's view of memory before its own asynchronous copies.
 inline void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+inline void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 inline void fence_acq_rel_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 

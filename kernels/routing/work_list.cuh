@@ -5,7 +5,12 @@
 // is a row of k_stages units. Units carry a cost, so "an equal share" means equal time. Order:
 // segment, column tile, row tile, k; an expert's weight tile is read by neighbours in time.
 //
-// Ranges cut the list into consecutive pieces of equal cost. Where a range begins inside a tile,
+// The first waves of the list may be dealt out as whole tiles, one to each CTA in turn: CTAs then
+// work side by side on few experts, whose rows and weights the L2 holds, and few sums travel. What
+// is left, one or two tiles per CTA, is cut so that all CTAs end together.
+//
+// Ranges cut the rest of the list into consecutive pieces of equal cost, or, behind waves, of what
+// their CTA still lacks. Where a range begins inside a tile,
 // its first piece is stored as a partial and the range that holds the tile's start adds the
 // partials of the ranges after it, in order: fixed order, same bits every time. Range r is run by
 // CTA ranges - 1 - r, so that whoever waits, waits for a CTA of lower index; CTAs start in index
@@ -31,6 +36,9 @@ inline constexpr i32 kOneStepCost = 100;
 inline constexpr i32 kSecondStepCost = 16;
 inline constexpr i32 kThirdStepCost = 12;
 inline constexpr i32 kFurtherStepCost = 22;
+// wgmma: cost of a unit besides its width. (H200, 256 columns: 320 us in tiles of 64 rows, 440 in
+// tiles of 128.)
+inline constexpr i32 kWidthlessCost = 60;
 inline constexpr i32 kMinPieceSlices = 4;  // shorter pieces of K are given to a neighbour
 inline constexpr i32 kFullWave = 94;       // per cent of its places that whole tiles must fill
 
@@ -49,6 +57,34 @@ struct SegmentTable {
   i32 has_more;  // whether there is one
 };
 static_assert(sizeof(SegmentTable) <= abi::segment_table_bytes());
+
+// A place in the list: unit k of tile `tile` (column tile * row tiles + row tile) of a segment.
+struct Place {
+  i32 segment = 0;
+  i32 tile = 0;
+  i32 k = 0;
+
+  constexpr bool operator==(const Place&) const = default;
+};
+
+// What one CTA does of a list: tiles of the waves, then a range.
+struct CtaWork {
+  Place first, end;  // of the range; equal if it is empty
+  i32 range;         // kNoRange: nothing at all
+  i32 contributors;  // to the tile that the range begins and does not finish
+  i32 waves;
+};
+inline constexpr i32 kNoRange = -1;
+
+// Where waves of whole tiles are dealt out: tiles before a segment, and the shares of the rest.
+struct WaveTable {
+  i64 share_before[abi::kMaxCtas + 1];  // of the ranges before it
+  i32 tiles_before[abi::kMaxSegments];
+  i64 dealt_cost;  // of all tiles of the waves
+  i32 tiles;
+  i32 waves;
+  CtaWork work;  // of this CTA
+};
 
 // A division of 64 bits is a call of some hundred instructions, which a plan pays in latency;
 // nearly every quotient here fits half of them.
@@ -69,7 +105,7 @@ constexpr Tiling tiling_of(i32 rows, i32 tile_m) {
   return {static_cast<i32>(count), static_cast<i32>((share + 7) / 8 * 8)};
 }
 
-constexpr i32 unit_cost(i32 tile_rows) {
+constexpr i32 mma_unit_cost(i32 tile_rows) {
   const i32 steps = tile_rows / 8;
   return kOneStepCost + (steps > 1 ? kSecondStepCost : 0) + (steps > 2 ? kThirdStepCost : 0) +
          (steps > 3 ? (steps - 3) * kFurtherStepCost : 0);
@@ -77,15 +113,22 @@ constexpr i32 unit_cost(i32 tile_rows) {
 
 // The sizes that schedule and problem fix.
 struct WorkShape {
-  i32 tile_m;
+  Schedule schedule;
   i32 column_tiles;
   i32 k_stages;
-  i32 min_piece = 2;  // units
+  i32 min_piece;  // units
 
   static constexpr WorkShape of(const Schedule& s, const Problem& p) {
-    return {s.tile_m, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)),
+    return {s, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)),
             static_cast<i32>(abi::ceil_div(p.k / abi::kAtomDepth, s.slices_per_stage)),
             static_cast<i32>(abi::ceil_div(kMinPieceSlices, s.slices_per_stage))};
+  }
+
+  constexpr Tiling tiling(i32 rows) const { return tiling_of(rows, schedule.tile_m); }
+
+  constexpr i32 unit_cost(i32 tile_rows) const {
+    if (schedule.mainloop == abi::Mainloop::mma) return mma_unit_cost(tile_rows);
+    return kWidthlessCost + abi::width_of(schedule, tile_rows);
   }
 
   constexpr i64 cost_of(const Tiling& tiling) const {
@@ -98,21 +141,23 @@ struct WorkShape {
 struct Cut {
   i32 ranges = 0;
   bool whole_tiles = false;
+  const WaveTable* waves = nullptr;  // dealt out before the ranges
 };
 
-inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split split, i32 ctas,
-                  bool is_only_window) {
-  const i64 dearest = unit_cost(tiling_of(table.max_rows, shape.tile_m).rows);
+inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, i32 ctas, bool is_only_window,
+                  const WaveTable* waves = nullptr) {
+  const abi::Split split = shape.schedule.split;
+  if (waves != nullptr && waves->waves > 0) return {ctas, !is_only_window, waves};
+  const i64 dearest = shape.unit_cost(shape.tiling(table.max_rows).rows);
   bool whole = split == abi::Split::whole_tiles || !is_only_window;
-  if (!whole && split == abi::Split::automatic) {
+  if (!whole && split == abi::Split::automatic && shape.schedule.mainloop == abi::Mainloop::mma) {
     const bool uniform = table.max_rows <= 8 || (table.min_rows == 16 && table.max_rows == 16);
-    if (uniform && table.max_rows <= shape.tile_m) {
-      // Whole tiles need no partials: 2 us at 20 tokens of EP8 gate/up (199.6 against 201.4 on
-      // H200, 47 experts in 376 tiles: 95 % of three waves) and 3 us at down. Emptier waves lose
-      // more.
+    if (uniform && table.max_rows <= shape.schedule.tile_m) {
+      // Whole tiles need no partials: 1 us at 20 tokens of EP8 gate/up on H200 (47 experts in 376
+      // tiles: 95 % of three waves) and 2 us at down. Emptier waves lose more.
       const i64 tiles = static_cast<i64>(table.count) * shape.column_tiles;
-      const i64 waves = quotient(tiles + ctas - 1, ctas);
-      whole = tiles * 100 >= waves * ctas * kFullWave;
+      const i64 waves_of_tiles = quotient(tiles + ctas - 1, ctas);
+      whole = tiles * 100 >= waves_of_tiles * ctas * kFullWave;
     }
   }
   if (whole) return {ctas, true};
@@ -120,15 +165,6 @@ inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, abi::Split 
   const i64 most = abi::max_of(1, quotient(table.total_cost, 2 * shape.min_piece * dearest));
   return {static_cast<i32>(abi::min_of(ctas, most)), false};
 }
-
-// A place in the list: unit k of tile `tile` (column tile * row tiles + row tile) of a segment.
-struct Place {
-  i32 segment = 0;
-  i32 tile = 0;
-  i32 k = 0;
-
-  constexpr bool operator==(const Place&) const = default;
-};
 
 constexpr bool is_before(const Place& a, const Place& b) {
   if (a.segment != b.segment) return a.segment < b.segment;
@@ -138,7 +174,7 @@ constexpr bool is_before(const Place& a, const Place& b) {
 
 class WorkList {
  public:
-  WorkList(const SegmentTable& table, const WorkShape& shape, const Cut& cut)
+  WorkList(const SegmentTable& table, const WorkShape& shape, const Cut& cut = {})
       : table_(table), shape_(shape), cut_(cut) {}
 
   i32 tiles_in(i32 segment) const { return shape_.column_tiles * table_.tiles[segment]; }
@@ -153,10 +189,27 @@ class WorkList {
     return place;
   }
 
+  // The tile `tiles` tiles after, at its start; the end of the list behind its last.
+  Place tiles_after(Place place, i32 tiles) const {
+    place.k = 0;
+    place.tile += tiles;
+    while (place.segment < table_.count && place.tile >= tiles_in(place.segment)) {
+      place.tile -= tiles_in(place.segment);
+      ++place.segment;
+    }
+    if (place.segment == table_.count) place.tile = 0;
+    return place;
+  }
+
+  i32 k_stages() const { return shape_.k_stages; }
+  i32 waves() const { return cut_.waves == nullptr ? 0 : cut_.waves->waves; }
+
   // Where range r begins; r == ranges gives the end of the list.
   Place start_of(i32 range) const {
     if (range >= cut_.ranges) return {table_.count, 0, 0};
-    const i64 cost = quotient(table_.total_cost * range, cut_.ranges);
+    const i64 cost = cut_.waves == nullptr
+                         ? quotient(table_.total_cost * range, cut_.ranges)
+                         : cut_.waves->dealt_cost + cut_.waves->share_before[range];
     i32 low = 0, high = table_.count - 1;
     while (low < high) {
       const i32 middle = (low + high + 1) / 2;
@@ -165,7 +218,7 @@ class WorkList {
       else
         high = middle - 1;
     }
-    const i32 unit = unit_cost(table_.tile_rows[low]);
+    const i32 unit = shape_.unit_cost(table_.tile_rows[low]);
     const i32 tile_cost = shape_.k_stages * unit;
     const i64 offset = cost - table_.cost_before[low];
     const i64 tile = quotient(offset, tile_cost);

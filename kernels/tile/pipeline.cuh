@@ -15,6 +15,7 @@
 #pragma once
 
 #include "chord/abi/schedule.h"
+#include "kernels/ptx/control.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 
@@ -33,9 +34,25 @@ struct TileRecord {
   i32 is_head;       // begins inside the tile: store a partial
   i32 contributors;  // ranges whose partials complete this piece
   i32 range;         // of this CTA
-  i32 reserved[10];
+  i32 first_stage;   // of K
+  i32 reserved[9];
 };
 static_assert(sizeof(TileRecord) == 64);
+
+// Where a field lies, for readers that have the record's address in shared memory.
+enum class RecordField : u32 {
+  stages = 0,
+  steps = 4,
+  first_column = 8,
+  is_head = 12,
+  contributors = 16,
+  range = 20,
+  first_stage = 24,
+};
+
+inline i32 read_field(u32 record, RecordField field) {
+  return ptx::ld_shared_i32(record + static_cast<u32>(field));
+}
 
 // Offsets into dynamic shared memory; the sum is abi::shared_bytes.
 template <Schedule S>
@@ -47,7 +64,9 @@ struct SharedMap {
   static constexpr i64 kBarriers = kFetchedPartial + abi::fetched_partial_bytes(S);
   static constexpr i64 kRecords = kBarriers + abi::barrier_bytes(S);
   static constexpr i64 kSegments = kRecords + (S.stages + 1) * abi::tile_record_bytes(S);
-  static constexpr i64 kEnd = kSegments + abi::segment_table_bytes();
+  static constexpr i64 kWaves = kSegments + abi::segment_table_bytes();
+  static constexpr i64 kStaging = abi::round_up(kWaves + abi::wave_table_bytes(S), 16);
+  static constexpr i64 kEnd = kStaging + abi::staging_bytes(S);
   static_assert(kEnd <= abi::shared_bytes(S) && kSegments % 8 == 0 && kWeights % 128 == 0 &&
                 kScales % 128 == 0 && kFetchedPartial % 128 == 0);
 };
@@ -76,25 +95,51 @@ class Ring {
         base_(ptx::shared_address(shared)),
         barriers_(base_ + SharedMap<S>::kBarriers) {}
 
+  // The same ring, of whose addresses ptxas knows nothing (ptx::opaque).
+  Ring opaque() const {
+    Ring same = *this;
+    same.base_ = static_cast<u32>(ptx::opaque(static_cast<i32>(base_)));
+    same.barriers_ = same.base_ + static_cast<u32>(SharedMap<S>::kBarriers);
+    return same;
+  }
+
   u32 stage(u32 slot) const { return base_ + slot * static_cast<u32>(SharedMap<S>::kStage); }
   u32 full(u32 slot) const { return barriers_ + 8 * slot; }
   u32 empty(u32 slot) const { return barriers_ + 8 * (S.stages + slot); }
   u32 fetched() const { return barriers_ + 8 * (2 * S.stages); }
+  // wgmma only.
+  u32 landed(u32 slot) const { return barriers_ + 8 * (2 * S.stages + 1 + slot); }
+  u32 recorded(u32 index) const { return barriers_ + 8 * (3 * S.stages + 1 + index); }
+  u32 staging(u32 warp) const {
+    return base_ + static_cast<u32>(SharedMap<S>::kStaging +
+                                    warp * abi::kStagingRows * abi::staging_row_bytes(S));
+  }
   u32 fetched_partial() const { return base_ + static_cast<u32>(SharedMap<S>::kFetchedPartial); }
 
   TileRecord* record(u32 index) const {
     return reinterpret_cast<TileRecord*>(shared_ + SharedMap<S>::kRecords +
                                          index * abi::tile_record_bytes(S));
   }
+  // The same in shared address space: of a record, its fields and rows.
+  u32 record_address(u32 index) const {
+    return base_ + static_cast<u32>(SharedMap<S>::kRecords + index * abi::tile_record_bytes(S));
+  }
+  static constexpr u32 kSourceRows = sizeof(TileRecord);
+  static constexpr u32 kOutputRows = kSourceRows + 4 * S.tile_m;
+
   static i32* source_rows(TileRecord* record) { return reinterpret_cast<i32*>(record + 1); }
   static i32* output_rows(TileRecord* record) { return source_rows(record) + S.tile_m; }
 
-  void initialise() const {
+  // How many arrivals fill a stage, and how many say that its gathered rows have landed.
+  void initialise(u32 fillers, u32 gatherers = 0) const {
     for (u32 slot = 0; slot < S.stages; ++slot) {
-      ptx::mbarrier_init(full(slot), 32 + 1);
+      ptx::mbarrier_init(full(slot), fillers);
       ptx::mbarrier_init(empty(slot), kReleases * abi::kConsumerWarps);
+      if (gatherers > 0) ptx::mbarrier_init(landed(slot), gatherers);
     }
     ptx::mbarrier_init(fetched(), 1);
+    if constexpr (S.mainloop == abi::Mainloop::wgmma)
+      for (u32 index = 0; index <= S.stages; ++index) ptx::mbarrier_init(recorded(index), 32);
     ptx::fence_mbarrier_init();
   }
 
@@ -105,6 +150,14 @@ class Ring {
   // The first pass over the ring finds every slot empty: parity 1 of a fresh barrier is complete.
   void wait_empty(const RingPosition<S>& at) const {
     while (!ptx::mbarrier_try_wait_parity(empty(at.slot), at.phase ^ 1)) {
+    }
+  }
+  void wait_landed(const RingPosition<S>& at) const {
+    while (!ptx::mbarrier_try_wait_parity(landed(at.slot), at.phase)) {
+    }
+  }
+  void wait_recorded(u32 index, u32 phase) const {
+    while (!ptx::mbarrier_try_wait_parity(recorded(index), phase)) {
     }
   }
   // Filled once in a launch at most.
@@ -120,6 +173,12 @@ class Ring {
       __syncwarp();
       if (lane == 0) ptx::mbarrier_arrive(empty(at.slot));
     }
+  }
+  // The same without a branch, which would keep instructions apart that may overlap.
+  void release_if(bool condition, const RingPosition<S>& at, u32 lane) const {
+    const bool arrives = S.release == abi::Release::every_lane || lane == 0;
+    if constexpr (S.release == abi::Release::elected_lane) __syncwarp();
+    ptx::mbarrier_arrive_if(condition && arrives, empty(at.slot));
   }
 
  private:

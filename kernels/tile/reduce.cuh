@@ -45,8 +45,9 @@ inline void fetch_partial(float* partials, i32* flags, const Ring<S>& ring, i32 
   }
 }
 
-template <i32 Strips, i32 Steps>
+template <Schedule S, i32 Strips, i32 Steps>
 class Partials {
+  static constexpr i64 kSlotFloats = abi::partial_bytes(S) / 4;
   static constexpr i64 kWarpFloats = static_cast<i64>(Strips) * Steps * 4 * 32;
   static constexpr i32 kLoads = Strips * Steps;  // of one partial, 16 bytes each
   static constexpr i32 kInFlight = kLoads <= 8 ? 4 : kLoads <= 12 ? 2 : 1;  // partials; registers
@@ -56,7 +57,7 @@ class Partials {
       : partials_(partials + warp * kWarpFloats + lane * 4), flags_(flags + warp), lane_(lane) {}
 
   void store(const float (&acc)[Strips][Steps][4], i32 range, i32 steps) const {
-    float* slot = partials_ + range * (abi::kConsumerWarps * kWarpFloats);
+    float* slot = partials_ + range * kSlotFloats;
 #pragma unroll
     for (i32 s = 0; s < Strips; ++s)
 #pragma unroll
@@ -84,6 +85,37 @@ class Partials {
     }
   }
 
+  // The partials of `count` ranges from `first` on, a few registers at a time: for tiles whose sums
+  // leave no room for more.
+  void add_few(float (&acc)[Strips][Steps][4], i32 first, i32 count) const {
+    constexpr i32 kAtOnce = 8;
+    for (i32 i = lane_; i < count; i += 32)
+      while (ptx::ld_acquire_gpu(flag(first + i)) == 0) {
+      }
+    __syncwarp();
+    for (i32 i = 0; i < count; ++i) {
+      const float* slot = partials_ + (first + i) * kSlotFloats;
+#pragma unroll
+      for (i32 begin = 0; begin < kLoads; begin += kAtOnce) {
+        ptx::F32x4 part[kAtOnce];
+#pragma unroll
+        for (i32 l = 0; l < kAtOnce; ++l)
+          part[l] = ptx::ld_global_cg_v4_if(begin + l < kLoads, slot + (begin + l) * 128);
+#pragma unroll
+        for (i32 l = 0; l < kAtOnce; ++l) {
+          if (begin + l >= kLoads) continue;
+          float(&sum)[4] = acc[(begin + l) / Steps][(begin + l) % Steps];
+          sum[0] += part[l].x;
+          sum[1] += part[l].y;
+          sum[2] += part[l].z;
+          sum[3] += part[l].w;
+        }
+      }
+    }
+    __syncwarp();
+    for (i32 i = lane_; i < count; i += 32) ptx::st_relaxed_gpu(flag(first + i), 0);
+  }
+
   // The partials of `count` ranges from `first` on. Flags are awaited by one lane each; the loads
   // of several ranges are in flight at a time, as each costs the latency of the L2.
   void add(float (&acc)[Strips][Steps][4], i32 first, i32 count, i32 steps) const {
@@ -95,7 +127,7 @@ class Partials {
       ptx::F32x4 part[kInFlight][Strips][Steps];
 #pragma unroll
       for (i32 j = 0; j < kInFlight; ++j) {
-        const float* slot = partials_ + (first + i + j) * (abi::kConsumerWarps * kWarpFloats);
+        const float* slot = partials_ + (first + i + j) * kSlotFloats;
 #pragma unroll
         for (i32 l = 0; l < kLoads; ++l)
           part[j][l / Steps][l % Steps] =

@@ -62,7 +62,8 @@ constexpr NameTable<Role, 3> kRoles{
     "role", {{{Role::decode, "decode"}, {Role::prefill, "prefill"}, {Role::mix, "mix"}}}};
 constexpr NameTable<ShardAxis, 2> kShardAxes{
     "shard axis", {{{ShardAxis::expert, "ep"}, {ShardAxis::tensor, "tp"}}}};
-constexpr NameTable<abi::Mainloop, 1> kMainloops{"mainloop", {{{abi::Mainloop::mma, "mma"}}}};
+constexpr NameTable<abi::Mainloop, 2> kMainloops{
+    "mainloop", {{{abi::Mainloop::mma, "mma"}, {abi::Mainloop::wgmma, "wgmma"}}}};
 constexpr NameTable<abi::Dequantisation, 3> kDequantisations{
     "dequantisation",
     {{{abi::Dequantisation::fused, "fused"},
@@ -119,6 +120,7 @@ Result<Role> parse_role(std::string_view text) { return kRoles.parse(text); }
 Result<Policy> parse_policy(std::string_view text) { return kPolicies.parse(text); }
 Result<LogLevel> parse_log_level(std::string_view text) { return kLogLevels.parse(text); }
 Result<JitPolicy> parse_jit_policy(std::string_view text) { return kJitPolicies.parse(text); }
+Result<abi::Mainloop> parse_mainloop(std::string_view text) { return kMainloops.parse(text); }
 Result<abi::Dequantisation> parse_dequantisation(std::string_view text) {
   return kDequantisations.parse(text);
 }

@@ -41,9 +41,9 @@ std::optional<PtxasFacts> read_ptxas_log(const std::string& log, const std::stri
 }
 
 std::string find_ptxas_refusal(const std::string& log) {
-  // C7508: setmaxnreg ignored. C7510-C7512: wgmma serialised. Either costs half the speed or more
+  // C7508: setmaxnreg ignored. C7510-C7519: wgmma serialised. Either costs half the speed or more
   // without a word at run time.
-  for (const char* code : {"(C7508)", "(C7510)", "(C7511)", "(C7512)"}) {
+  for (const char* code : {"(C7508)", "(C751"}) {
     const std::size_t at = log.find(code);
     if (at == std::string::npos) continue;
     const std::size_t begin = log.rfind('\n', at) + 1;  // npos + 1 is 0

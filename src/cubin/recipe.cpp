@@ -50,9 +50,9 @@ Result<Recipe> gemm_recipe(const Decision& decision) {
                  "plan again; a Decision is not meant to be edited"};
   Recipe recipe;
   recipe.arch = decision.descriptor.arch;
-  recipe.label =
-      fmt::format("{} {} {}x{} block_m {} tile {}x{}", name(recipe.arch), name(problem.routing),
-                  problem.n, problem.k, schedule.block_m, schedule.tile_m, schedule.tile_n);
+  recipe.label = fmt::format("{} {} {}x{} block_m {} {} {}x{}", name(recipe.arch),
+                             name(problem.routing), problem.n, problem.k, schedule.block_m,
+                             name(schedule.mainloop), schedule.tile_m, schedule.tile_n);
   recipe.source_name = source::gemm_source_name(schedule, problem);
   recipe.source = source::gemm_source(schedule, problem);
   CHORD_TRY(recipe.files, source::included_files(recipe.source, source::embedded_device_files()));

@@ -140,37 +140,82 @@ Status fill_params(const LaunchShape& shape, const GemmArguments& arguments,
                     arguments.routing);
 }
 
-Status encode_tensor_maps(const cuda::DriverApi& driver, const LaunchShape& shape,
-                          const PackedWeight& weight, abi::GemmParams& params) {
-  struct Map {
-    const char* asked;
-    const void* address;
-    std::uint32_t row_bytes;
-    abi::TensorMap* map;
-  };
-  const Map maps[] = {
-      {"encode the tensor map of the weights", weight.codes, abi::kAtomBytes, &params.weights},
-      {"encode the tensor map of the scales", weight.scales, abi::kAtomScaleBytes, &params.scales}};
+namespace {
+
+struct MapShape {
+  const char* asked;
+  cuda::CUtensorMapDataType type;
+  const void* address;
+  std::uint64_t sizes[3];
+  std::uint64_t strides[2];  // bytes, of the second and third dimension
+  std::uint32_t box[3];
+  cuda::CUtensorMapSwizzle swizzle;
+};
+
+Status encode(const cuda::DriverApi& driver, const MapShape& shape, abi::TensorMap& out) {
+  const std::uint32_t element_strides[] = {1, 1, 1};
+  cuda::CUtensorMap map;
+  const cuda::CUresult result = driver.tensor_map_encode_tiled(
+      &map, shape.type, 3, const_cast<void*>(shape.address), shape.sizes, shape.strides, shape.box,
+      element_strides, cuda::CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle,
+      cuda::CU_TENSOR_MAP_L2_PROMOTION_L2_256B, cuda::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != cuda::CUDA_SUCCESS) return cuda::check(result, shape.asked);
+  static_assert(sizeof map == sizeof out);
+  __builtin_memcpy(&out, &map, sizeof map);
+  return {};
+}
+
+// Rows that lie together, a box for every width that the kernel was compiled for. The slices of a
+// stage are the slowest dimension of a box, so that each lies in shared memory as one tile of rows.
+Status encode_rows(const cuda::DriverApi& driver, const LaunchShape& shape,
+                   abi::GemmParams& params) {
+  const KernelSchedule& s = shape.schedule;
+  if (s.mainloop != abi::Mainloop::wgmma || shape.problem.routing == abi::RoutingKind::indexed)
+    return {};
+  const std::uint64_t rows = shape.problem.routing == abi::RoutingKind::grouped_masked
+                                 ? params.experts * params.max_m
+                                 : params.rows;
   const std::uint64_t slices = shape.problem.k / abi::kAtomDepth;
-  const std::uint64_t atom_rows = weight.shape.experts * (shape.problem.n / abi::kAtomRows);
-  for (const Map& m : maps) {
-    const std::uint32_t words = m.row_bytes / 8;  // elements of 8 bytes
-    const std::uint64_t sizes[] = {words, slices, atom_rows};
-    const std::uint64_t strides[] = {m.row_bytes, slices * m.row_bytes};
-    const std::uint32_t box[] = {
-        words, static_cast<std::uint32_t>(shape.schedule.slices_per_stage),
-        static_cast<std::uint32_t>(shape.schedule.tile_n / abi::kAtomRows)};
-    const std::uint32_t element_strides[] = {1, 1, 1};
-    cuda::CUtensorMap map;
-    const cuda::CUresult result = driver.tensor_map_encode_tiled(
-        &map, cuda::CU_TENSOR_MAP_DATA_TYPE_UINT64, 3, const_cast<void*>(m.address), sizes, strides,
-        box, element_strides, cuda::CU_TENSOR_MAP_INTERLEAVE_NONE, cuda::CU_TENSOR_MAP_SWIZZLE_NONE,
-        cuda::CU_TENSOR_MAP_L2_PROMOTION_L2_256B, cuda::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != cuda::CUDA_SUCCESS) return cuda::check(result, m.asked);
-    static_assert(sizeof map == sizeof *m.map);
-    __builtin_memcpy(m.map, &map, sizeof map);
+  for (int i = 0; i < s.widths; ++i) {
+    CHORD_TRY(
+        encode(driver,
+               {.asked = "encode the tensor map of the activations",
+                .type = cuda::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                .address = params.activations,
+                .sizes = {abi::kAtomDepth, rows > 0 ? rows : 1, slices},
+                .strides = {static_cast<std::uint64_t>(shape.problem.k) * 2, 2 * abi::kAtomDepth},
+                .box = {abi::kAtomDepth, static_cast<std::uint32_t>(s.tile_m - i * s.width_step),
+                        static_cast<std::uint32_t>(s.slices_per_stage)},
+                .swizzle = cuda::CU_TENSOR_MAP_SWIZZLE_128B},
+               params.rows_of_width[i]));
   }
   return {};
+}
+
+}  // namespace
+
+Status encode_tensor_maps(const cuda::DriverApi& driver, const LaunchShape& shape,
+                          const PackedWeight& weight, abi::GemmParams& params) {
+  const std::uint64_t slices = shape.problem.k / abi::kAtomDepth;
+  const std::uint64_t atom_rows = weight.shape.experts * (shape.problem.n / abi::kAtomRows);
+  const auto atoms = [&](const char* asked, const void* address, std::uint32_t atom_bytes) {
+    const std::uint32_t words = atom_bytes / 8;
+    return MapShape{.asked = asked,
+                    .type = cuda::CU_TENSOR_MAP_DATA_TYPE_UINT64,
+                    .address = address,
+                    .sizes = {words, slices, atom_rows},
+                    .strides = {atom_bytes, slices * atom_bytes},
+                    .box = {words, static_cast<std::uint32_t>(shape.schedule.slices_per_stage),
+                            static_cast<std::uint32_t>(shape.schedule.tile_n / abi::kAtomRows)},
+                    .swizzle = cuda::CU_TENSOR_MAP_SWIZZLE_NONE};
+  };
+  CHORD_TRY(encode(driver,
+                   atoms("encode the tensor map of the weights", weight.codes, abi::kAtomBytes),
+                   params.weights));
+  CHORD_TRY(encode(
+      driver, atoms("encode the tensor map of the scales", weight.scales, abi::kAtomScaleBytes),
+      params.scales));
+  return encode_rows(driver, shape, params);
 }
 
 }  // namespace chord::launch

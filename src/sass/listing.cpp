@@ -103,7 +103,10 @@ class Parser {
     const std::size_t name_end = std::min(body.find(' '), body.size());
     const std::string_view operands = trimmed(body.substr(name_end));
     Instruction made;
-    made.opcode = body.substr(0, std::min(body.find('.'), name_end));
+    const std::size_t opcode_end = std::min(body.find('.'), name_end);
+    made.opcode = body.substr(0, opcode_end);
+    if (opcode_end < name_end)
+      made.modifiers = body.substr(opcode_end + 1, name_end - opcode_end - 1);
     if (is_one_of(made.opcode, {"BRX", "BRXU", "JMX", "JMXU"}))
       return bad("an indirect branch: " + shown);
     if (is_one_of(made.opcode, {"BRA", "JMP"})) {

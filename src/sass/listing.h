@@ -20,6 +20,7 @@ inline constexpr std::int64_t kInstructionBytes = 16;  // since SM70
 
 struct Instruction {
   std::string opcode;                 // before the first point: "HMMA" of HMMA.16816.F32.BF16
+  std::string modifiers;              // behind it: "16816.F32.BF16"
   std::optional<std::size_t> target;  // of a branch: an index into the listing
   bool falls_through = true;          // control may reach the next instruction
 };

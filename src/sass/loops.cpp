@@ -9,8 +9,6 @@
 namespace chord::sass {
 namespace {
 
-constexpr const char* kTensorOpcode = "HMMA";
-
 using Marks = std::vector<char>;  // by instruction
 using Edges = std::vector<std::vector<std::size_t>>;
 
@@ -74,7 +72,14 @@ std::vector<Loop> natural_loops(const Listing& listing, const Flow& flow) {
   return loops;
 }
 
-bool is_tensor(const Instruction& instruction) { return instruction.opcode == kTensorOpcode; }
+bool is_tensor(const Instruction& instruction) {
+  return instruction.opcode == "HMMA" || instruction.opcode == "HGMMA";
+}
+
+std::string full_name(const Instruction& instruction) {
+  return instruction.modifiers.empty() ? instruction.opcode
+                                       : instruction.opcode + "." + instruction.modifiers;
+}
 
 bool has_tensor(const Listing& listing, const Loop& loop) {
   for (std::size_t i = 0; i < listing.size(); ++i)
@@ -87,12 +92,18 @@ bool is_inside(const Loop& inner, const Loop& outer) {
   return inner.header != outer.header && outer.members[inner.header];
 }
 
-TensorLoop counted(const Listing& listing, const Loop& loop) {
+// Nothing if its tensor instructions differ.
+std::optional<TensorLoop> counted(const Listing& listing, const Loop& loop) {
   TensorLoop made;
   made.first = loop.header;
   made.last = loop.latch;
-  for (std::size_t i = loop.header; i <= loop.latch; ++i)
-    if (loop.members[i]) ++made.opcodes[listing[i].opcode];
+  for (std::size_t i = loop.header; i <= loop.latch; ++i) {
+    if (!loop.members[i]) continue;
+    ++made.opcodes[listing[i].opcode];
+    if (!is_tensor(listing[i])) continue;
+    if (!made.tensor.empty() && made.tensor != full_name(listing[i])) return std::nullopt;
+    made.tensor = full_name(listing[i]);
+  }
   return made;
 }
 
@@ -106,10 +117,10 @@ int TensorLoop::instructions() const {
 Result<std::vector<TensorLoop>> tensor_loops(const Listing& listing) {
   const auto refuse = [](std::string found) {
     return Error{ErrorCode::unsupported, "count the loops over K", std::move(found),
-                 "only kernels of the mma mainloop have such loops"};
+                 "only GEMM kernels have such loops"};
   };
   const auto all = std::count_if(listing.begin(), listing.end(), is_tensor);
-  if (all == 0) return refuse(fmt::format("the code has no {} instruction", kTensorOpcode));
+  if (all == 0) return refuse("the code has no HMMA or HGMMA instruction");
   std::vector<Loop> loops = natural_loops(listing, flow_of(listing));
   std::erase_if(loops, [&](const Loop& loop) { return !has_tensor(listing, loop); });
 
@@ -119,14 +130,16 @@ Result<std::vector<TensorLoop>> tensor_loops(const Listing& listing) {
     if (std::any_of(loops.begin(), loops.end(),
                     [&](const Loop& other) { return is_inside(other, loop); }))
       continue;
-    innermost.push_back(counted(listing, loop));
-    inside += innermost.back().count(kTensorOpcode);
+    std::optional<TensorLoop> made = counted(listing, loop);
+    if (!made) return refuse("a loop has tensor instructions of several shapes");
+    inside += made->tensor_count();
+    innermost.push_back(std::move(*made));
   }
   if (inside != all)
     return refuse(
-        fmt::format("{} of {} {} instructions lie outside of the straight bodies of {} "
+        fmt::format("{} of {} tensor instructions lie outside of the straight bodies of {} "
                     "innermost loops",
-                    all - inside, all, kTensorOpcode, innermost.size()));
+                    all - inside, all, innermost.size()));
   return innermost;
 }
 

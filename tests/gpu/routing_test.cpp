@@ -13,17 +13,33 @@ namespace {
 constexpr std::int64_t kExperts = 6;
 constexpr std::uint16_t kNan = 0x7fc0, kInfinity = 0x7f80;
 
-KernelSpec spec_of(Family family) { return {.family = family, .n = 256, .k = 256, .block_m = 16}; }
+constexpr abi::Mainloop kMainloops[] = {abi::Mainloop::mma, abi::Mainloop::wgmma};
+
+KernelSpec spec_of(abi::Mainloop mainloop, Family family) {
+  KernelSpec spec{.family = family, .n = 256, .k = 256, .block_m = 16};
+  spec.pins.mainloop = mainloop;
+  return spec;
+}
+
+KernelSpec smallest_spec(abi::Mainloop mainloop) {
+  KernelSpec spec{.n = 64, .k = 64};
+  spec.pins.mainloop = mainloop;
+  return spec;
+}
 
 const bool kRegistered = register_kernels([] {
   std::vector<KernelSpec> specs;
-  for (const Family family : kFamilies) specs.push_back(spec_of(family));
-  specs.push_back({.n = 64, .k = 64});
+  for (const abi::Mainloop mainloop : kMainloops) {
+    for (const Family family : kFamilies) specs.push_back(spec_of(mainloop, family));
+    specs.push_back(smallest_spec(mainloop));
+  }
   return specs;
 });
 
-class GpuRouting : public GpuTest {
+class GpuRouting : public GpuTest, public ::testing::WithParamInterface<abi::Mainloop> {
  protected:
+  static KernelSpec spec_of(Family family) { return gpu_test::spec_of(GetParam(), family); }
+
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
@@ -88,14 +104,14 @@ std::vector<std::int32_t> mostly_foreign() {
   return chosen;
 }
 
-TEST_F(GpuRouting, RowsPerExpertOneToSeventeen) {
+TEST_P(GpuRouting, RowsPerExpertOneToSeventeen) {
   for (std::int64_t rows = 1; rows <= 17; ++rows)
     for (const Family family : kFamilies)
       expect_right_run(routing_of(spec_of(family), std::vector<std::int64_t>(kExperts, rows)),
                        fmt::format("{} {} rows", name(family), rows));
 }
 
-TEST_F(GpuRouting, RaggedOffsetsOfBothWidths) {
+TEST_P(GpuRouting, RaggedOffsetsOfBothWidths) {
   for (const auto spelling :
        {abi::ContiguousSpelling::offsets32, abi::ContiguousSpelling::offsets64})
     for (const std::vector<std::int64_t>& counts :
@@ -104,11 +120,11 @@ TEST_F(GpuRouting, RaggedOffsetsOfBothWidths) {
                        fmt::format("spelling {}", static_cast<int>(spelling)));
 }
 
-TEST_F(GpuRouting, PaddedRowsOfUnevenExperts) {
+TEST_P(GpuRouting, PaddedRowsOfUnevenExperts) {
   expect_right_run(bench::padded_rows({1, 0, 128, 129, 300, 17}), "m_indices");
 }
 
-TEST_F(GpuRouting, MaskedCountsAreClamped) {
+TEST_P(GpuRouting, MaskedCountsAreClamped) {
   Routing routing = bench::masked({5, 0, 24, 1, 9, 24}, 24);
   routing.masked_m[1] = -3;
   routing.masked_m[2] = 25;
@@ -116,13 +132,13 @@ TEST_F(GpuRouting, MaskedCountsAreClamped) {
   expect_right_run(routing, "masked beyond max_m and below 0");
 }
 
-TEST_F(GpuRouting, ForeignBlocksInsideTheValidPrefix) {
+TEST_P(GpuRouting, ForeignBlocksInsideTheValidPrefix) {
   const Routing routing = bench::indexed(mostly_foreign(), kExperts, 4, 16);
   ASSERT_EQ(routing.expert_ids.front(), -1);
   expect_right_eager_and_captured(routing, "experts of other GPUs");
 }
 
-TEST_F(GpuRouting, SevenOfEightBlocksForeign) {
+TEST_P(GpuRouting, SevenOfEightBlocksForeign) {
   std::vector<bench::Block> blocks;
   for (int block = 0; block < 64; ++block) {
     const std::int32_t expert = block % 8 == 3 ? block / 8 % kExperts : block % 8 == 5 ? 1000 : -1;
@@ -134,7 +150,7 @@ TEST_F(GpuRouting, SevenOfEightBlocksForeign) {
                                   "7/8 of the blocks are nobody's");
 }
 
-TEST_F(GpuRouting, NothingToDo) {
+TEST_P(GpuRouting, NothingToDo) {
   Routing empty = bench::indexed_blocks({}, kExperts, 32, 1, 16);
   bench::add_garbage_tail(empty, 4);
   expect_right_eager_and_captured(empty, "num_tokens_padded 0");
@@ -151,13 +167,13 @@ TEST_F(GpuRouting, NothingToDo) {
   expect_right_eager_and_captured(bench::masked(none, 8), "masked_m all 0");
 }
 
-TEST_F(GpuRouting, GarbageBehindTheValidPrefixDoesNotMatter) {
+TEST_P(GpuRouting, GarbageBehindTheValidPrefixDoesNotMatter) {
   Routing routing = bench::indexed(bench::random_top_k(30, kExperts, 2), kExperts, 2, 16);
   bench::add_garbage_tail(routing, 9);
   expect_right_eager_and_captured(routing, "capacity tail");
 }
 
-TEST_F(GpuRouting, BlocksOfOneExpertInSeveralPlaces) {
+TEST_P(GpuRouting, BlocksOfOneExpertInSeveralPlaces) {
   std::vector<bench::Block> blocks;
   for (std::int32_t block = 0; block < 40; ++block)
     blocks.push_back({(block * 5) % static_cast<std::int32_t>(kExperts),
@@ -165,8 +181,8 @@ TEST_F(GpuRouting, BlocksOfOneExpertInSeveralPlaces) {
   expect_right_run(bench::indexed_blocks(blocks, kExperts, 160, 2, 16), "unsorted blocks");
 }
 
-TEST_F(GpuRouting, MoreRunsOfBlocksThanOneWindow) {
-  const KernelSpec spec{.n = 64, .k = 64};
+TEST_P(GpuRouting, MoreRunsOfBlocksThanOneWindow) {
+  const KernelSpec spec = smallest_spec(GetParam());
   REQUIRE_VALUE(const Weights weights, make_weights(kExperts, spec));
   for (const int count : {511, 512, 513, 700, 1500}) {
     std::vector<bench::Block> blocks;
@@ -177,7 +193,7 @@ TEST_F(GpuRouting, MoreRunsOfBlocksThanOneWindow) {
   }
 }
 
-TEST_F(GpuRouting, NanInRowsNobodyReadsDoesNotLeak) {
+TEST_P(GpuRouting, NanInRowsNobodyReadsDoesNotLeak) {
   expect_padding_does_not_leak(bench::masked({1, 0, 13, 5, 16, 9}, 16), "masked");
   expect_padding_does_not_leak(bench::padded_rows({1, 0, 13, 5, 16, 9}), "m_indices");
   expect_padding_does_not_leak(
@@ -189,7 +205,7 @@ TEST_F(GpuRouting, NanInRowsNobodyReadsDoesNotLeak) {
   expect_padding_does_not_leak(indexed, "indexed");
 }
 
-TEST_F(GpuRouting, NanAndInfinityReachOnlyTheirRow) {
+TEST_P(GpuRouting, NanAndInfinityReachOnlyTheirRow) {
   for (const Family family : kFamilies) {
     const Routing routing = routing_of(spec_of(family), {9, 3, 0, 17, 1, 8});
     REQUIRE_VALUE(GemmRun run, make_run(spec_of(family), *weights_, routing));
@@ -210,6 +226,9 @@ TEST_F(GpuRouting, NanAndInfinityReachOnlyTheirRow) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Mainloops, GpuRouting, ::testing::ValuesIn(kMainloops),
+                         [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace
 }  // namespace chord::gpu_test

@@ -158,8 +158,9 @@ bool same_pinnable_fields(const Decision& a, const Decision& b) {
 }
 
 TEST(Deployments, DecodeIsAFewKernelsPerProjection) {
-  // For two projections: block_m 8, 16 and 24, and tiles as wide as the rows per expert ask for.
-  EXPECT_EQ(expanded(kimi_deployment(kEp8)).size(), 12u);
+  // For two projections: block_m 8, 16 and 24, and tiles as wide as the rows per expert ask for,
+  // up to any number of rows.
+  EXPECT_EQ(expanded(kimi_deployment(kEp8)).size(), 22u);
 }
 
 TEST(Deployments, HoldEveryKernelThatALayerOfItAsksFor) {

@@ -255,8 +255,26 @@ TEST(Overrides, WrongKernelFieldsAreErrorsThatNameThem) {
 TEST(Overrides, KernelFieldsThatCanNotRunAreRefusedWithTheNumbers) {
   Overrides wide = pin(&Overrides::tile_m, 64);
   wide.tile_n = 512;
-  EXPECT_REFUSED(solve(prefill(1024), wide, Policy::published), "tile_m=64", "tile_n=512", "128",
-                 "accumulators");
+  wide.mainloop = abi::Mainloop::mma;
+  EXPECT_REFUSED(solve(prefill(1024), wide, Policy::published), "tile_m=64", "tile_n=512",
+                 "at most 80", "accumulators");
+  Overrides wide_wgmma = pin(&Overrides::tile_m, 176);
+  wide_wgmma.mainloop = abi::Mainloop::wgmma;
+  EXPECT_REFUSED(solve(prefill(16384), wide_wgmma, Policy::published), "mainloop=wgmma",
+                 "tile_m=176", "at most 128", "accumulators");
+  Overrides narrow = pin(&Overrides::widths, 4);
+  narrow.tile_m = 24;
+  narrow.mainloop = abi::Mainloop::wgmma;
+  EXPECT_REFUSED(solve(prefill(1024), narrow, Policy::published), "widths=4",
+                 "smallest width", "at least 8");
+  Overrides form = pin(&Overrides::tile_m, 32);
+  form.mainloop = abi::Mainloop::wgmma;
+  form.dequantisation = abi::Dequantisation::accumulator;
+  EXPECT_REFUSED(solve(prefill(1024), form, Policy::published), "fused or ordinary");
+  GemmDescriptor blackwell = indexed("blackwell_decode_ep8", 4096, 7168, 48, 400);
+  Overrides wgmma;
+  wgmma.mainloop = abi::Mainloop::wgmma;
+  EXPECT_REFUSED(solve(blackwell, wgmma, Policy::published), "wgmma", "sm_90a only");
   Overrides deep = pin(&Overrides::stages, 8);
   deep.tile_n = 512;
   deep.slices_per_stage = 4;

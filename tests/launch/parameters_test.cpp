@@ -106,7 +106,7 @@ TEST(Parameters, PartialsFollowTheFlagsInTheWorkspace) {
   EXPECT_EQ(p.flags, address(0x50000));
   EXPECT_EQ(p.partials, address(0x50000 + workspace_flag_bytes(shape)));
   EXPECT_EQ(workspace_flag_bytes(shape) % 256, 0u);
-  EXPECT_GE(workspace_flag_bytes(shape), 132u * abi::kConsumerWarps * 4);
+  EXPECT_GE(workspace_flag_bytes(shape), 132u * 8 * 4);
   EXPECT_GT(workspace_bytes(shape), workspace_flag_bytes(shape));
 }
 

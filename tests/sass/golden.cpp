@@ -31,9 +31,11 @@ struct Spec {
   int block_m = 8;
   Family family = Family::indexed;
   Overrides pins = {};
+  std::int64_t rows_per_expert = 0;  // 0: of decode
 };
 
-// Every tile height on every architecture, then one step aside from the tile of decode.
+// Every mma tile height on every architecture, one step aside from the tile of decode, then every
+// wgmma tile.
 std::vector<Spec> specs() {
   using enum Architecture;
   std::vector<Spec> all;
@@ -46,6 +48,15 @@ std::vector<Spec> specs() {
   for (const int tile_n : {128, 256}) all.push_back({.pins = {.tile_n = tile_n}});
   for (const auto form : {abi::Dequantisation::ordinary, abi::Dequantisation::accumulator})
     all.push_back({.pins = {.dequantisation = form}});
+  for (const int rows : {21, 28, 40, 55, 70, 85, 330})
+    all.push_back({.block_m = 64, .rows_per_expert = rows});
+  for (const int rows : {24, 64, 200})
+    all.push_back({.family = Family::grouped_masked, .rows_per_expert = rows});
+  for (const int rows : {64, 256})
+    all.push_back({.block_m = 128, .family = Family::grouped_contiguous, .rows_per_expert = rows});
+  all.push_back({.block_m = 64,
+                 .pins = {.dequantisation = abi::Dequantisation::ordinary},
+                 .rows_per_expert = 85});
   return all;
 }
 
@@ -58,6 +69,8 @@ Result<GoldenKernel> kernel_of(const Spec& spec) {
   descriptor.n = 4096;  // gate and up of Kimi K2.5, EP8
   descriptor.k = 7168;
   descriptor.experts = 48;
+  descriptor.rows = descriptor.experts * spec.rows_per_expert;
+  descriptor.expected_m = spec.rows_per_expert;
   kernel.decision.schedule.block_m = spec.block_m;
   CHORD_TRY(kernel.decision.kernel,
             heuristics::kernel_fields(descriptor, kernel.decision.schedule, spec.pins));

@@ -105,9 +105,16 @@ TEST(SassGolden, ThereIsAKernelOfEveryTileAndArchitecture) {
       int found = 0;
       for (const auto& item : golden["kernels"].items())
         found += item.key().starts_with(arch) &&
-                 item.key().find(" tile " + std::to_string(tile_m) + "x512") != std::string::npos;
+                 item.key().find(" mma " + std::to_string(tile_m) + "x512") != std::string::npos;
       EXPECT_GE(found, 1) << arch << " " << tile_m;
     }
+  for (const char* tile : {" wgmma 32x512", " wgmma 40x512", " wgmma 56x256", " wgmma 72x256",
+                           " wgmma 88x256", " wgmma 104x256", " wgmma 128x256"}) {
+    int found = 0;
+    for (const auto& item : golden["kernels"].items())
+      found += item.key().find(tile) != std::string::npos;
+    EXPECT_GE(found, 1) << tile;
+  }
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(TensorLoops, RefuseTensorInstructionsOutside) {
   Lines lines{"HMMA R0"};
   add_loop(lines, 0, 4, 5);
   lines.push_back("EXIT");
-  EXPECT_NE(refusal_of(lines).find("1 of 5 HMMA"), std::string::npos) << refusal_of(lines);
+  EXPECT_NE(refusal_of(lines).find("1 of 5 tensor"), std::string::npos) << refusal_of(lines);
   // Between the inner and the outer loop.
   EXPECT_NE(refusal_of({".L_0:", "HMMA R0", ".L_1:", "HMMA R0", "@P0 BRA `(.L_1)",
                         "@P1 BRA `(.L_0)", "EXIT"}),
@@ -107,7 +107,7 @@ TEST(TensorLoops, RefuseTensorInstructionsOutside) {
 
 TEST(TensorLoops, RefuseCodeWithoutTensorInstructions) {
   EXPECT_EQ(refusal_of({".L_0:", "FFMA R0", "@P0 BRA `(.L_0)", "EXIT"}),
-            "the code has no HMMA instruction");
+            "the code has no HMMA or HGMMA instruction");
   EXPECT_NE(refusal_of({"HMMA R0", "EXIT"}), "");
 }
 
@@ -163,6 +163,39 @@ TEST(KernelCounts, RefusesLoopsThatDoNotFitTheSchedule) {
     EXPECT_EQ(counts.error().code, ErrorCode::unsupported);
     EXPECT_NE(counts.error().found.find(fmt::format("{}", loops[0].first)), std::string::npos);
   }
+}
+
+// Two loops of 64 wgmma steps of two shapes, as text: 2 strips, 2 slices, 4 steps of k16.
+Lines wgmma_kernel(const char* first, const char* second, int count) {
+  Lines lines{"NOP"};
+  int number = 0;
+  for (const char* shape : {first, second}) {
+    lines.push_back(fmt::format("@P5 BRA `(.L_after_{})", number));
+    lines.push_back(fmt::format(".L_loop_{}:", number));
+    for (int i = 0; i < count; ++i) lines.push_back(fmt::format("HGMMA.{} R24, R104", shape));
+    lines.push_back(fmt::format("@P1 BRA `(.L_loop_{})", number));
+    lines.push_back(fmt::format(".L_after_{}:", number));
+    ++number;
+  }
+  lines.push_back("EXIT");
+  return lines;
+}
+
+TEST(KernelCounts, WidthsOfAWgmmaKernelAreNamedByItsInstructions) {
+  const abi::Schedule schedule{
+      .mainloop = abi::Mainloop::wgmma, .tile_m = 96, .tile_n = 256, .widths = 2, .width_step = 16};
+  const auto counts_of = [&](const char* first, const char* second, int count) {
+    return kernel_counts(text_of(wgmma_kernel(first, second, count)), schedule);
+  };
+  const auto counts = counts_of("64x96x16.F32.BF16", "64x80x16.F32.BF16", 16);
+  ASSERT_TRUE(counts.ok()) << counts.error().message();
+  ASSERT_EQ(counts->loops.size(), 2u);
+  EXPECT_EQ(counts->loops[0].steps, 10);
+  EXPECT_EQ(counts->loops[1].steps, 12);
+  EXPECT_DOUBLE_EQ(counts->loops[1].instructions_per_atom, 17);
+  EXPECT_FALSE(counts_of("64x96x16.F32.BF16", "64x72x16.F32.BF16", 16).ok()) << "no such width";
+  EXPECT_FALSE(counts_of("64x96x16.F32.BF16", "64x80x16.F32.BF16", 8).ok()) << "half of the work";
+  EXPECT_FALSE(counts_of("64x96x16.F32.BF16", "64x96x16.F32.BF16", 16).ok()) << "one width twice";
 }
 
 TEST(KernelCounts, RefusesATextOfNothing) {

@@ -73,7 +73,9 @@ TEST(Explain, ScheduleHasOnlyTheFieldsOfItsFamily) {
 
 TEST(Explain, KernelSaysWhatALaunchRequests) {
   const Json kernel = explain_json(kIndexed)["kernel"];
-  EXPECT_EQ(kernel["mainloop"], "mma");
+  EXPECT_EQ(kernel["mainloop"], "wgmma");
+  EXPECT_EQ(kernel["widths"], 3);
+  EXPECT_EQ(explain_json(kMasked)["kernel"]["mainloop"], "mma");
   EXPECT_GT(kernel["shared_bytes"].get<int>(), 0);
   EXPECT_LE(kernel["shared_bytes"].get<int>(), 232448);
   EXPECT_EQ(kernel["threads"].get<int>() % 32, 0);
@@ -99,7 +101,7 @@ TEST(Explain, ReasonsAreNamedSentences) {
   }
 }
 
-TEST(Explain, SaysThatAWgmmaScheduleRunsOnMma) {
+TEST(Explain, SaysWhatOfAPublishedScheduleIsNotHonoured) {
   EXPECT_FALSE(explain_json(kIndexed)["unhonoured"].empty());
 }
 

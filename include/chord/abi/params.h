@@ -2,7 +2,7 @@
 // the same bytes; the static_asserts at the end hold the layout.
 #pragma once
 
-#include "chord/abi/scalar.h"
+#include "chord/abi/schedule.h"
 
 namespace chord::abi {
 
@@ -15,6 +15,8 @@ enum class ContiguousSpelling : i32 { m_indices = 0, offsets32 = 1, offsets64 = 
 struct GemmParams {
   TensorMap weights;  // 3-D: {256 x 8 B, K/64, E*N/64}
   TensorMap scales;   // 3-D: {32 x 8 B, K/64, E*N/64}
+  // wgmma, rows that lie together: 3-D {64 BF16, rows, K/64}, one map per compiled tile width.
+  TensorMap rows_of_width[kMaxWidths];
 
   const void* activations;  // BF16 [rows, K]
   void* output;             // BF16 [rows, N]
@@ -83,6 +85,6 @@ constexpr i64 pack_code_status_index(u64 status) {
 }
 
 static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64);
-static_assert(sizeof(GemmParams) == 2 * 128 + 6 * 8 + 3 * 8 + 4 * 4 + 2 * 8 + 24);
+static_assert(sizeof(GemmParams) == (2 + kMaxWidths) * 128 + 6 * 8 + 3 * 8 + 4 * 4 + 2 * 8 + 24);
 
 }  // namespace chord::abi

@@ -10,7 +10,8 @@
 namespace chord::abi {
 
 enum class Mainloop : i32 {
-  mma = 0,  // mma.sync.m16n8k16, operands swapped: weights are A, activations are B
+  mma = 0,    // mma.sync.m16n8k16, operands swapped: weights are A, activations are B
+  wgmma = 1,  // wgmma.m64nNk16, weights in registers (A), activations in shared memory (B); SM90
 };
 
 enum class Dequantisation : i32 {
@@ -22,8 +23,9 @@ enum class Dequantisation : i32 {
 enum class Split : i32 {
   whole_tiles = 0,  // a CTA owns whole output tiles
   even = 1,         // units weighted by cost, cut into equal consecutive ranges along K
-  automatic = 2,    // whole tiles when every expert has <= 8 or exactly 16 rows and they fill the
-                    // waves of CTAs, even otherwise
+  automatic = 2,    // mma: whole tiles when every expert has <= 8 or exactly 16 rows and they fill
+                    // the waves of CTAs, even otherwise. wgmma: whole tiles in turn, so that CTAs
+                    // work side by side on few experts; the last one or two waves even
 };
 
 // Who of a consumer warp hands a stage back to the producer.
@@ -37,6 +39,8 @@ struct Schedule {
   i32 block_m = 8;   // rows of one routing block (indexed), alignment of the caller
   i32 tile_m = 16;   // most activation rows of one tile; blocks of one expert are merged to it
   i32 tile_n = 512;  // weight rows of one tile: 128, 256 or 512
+  i32 widths = 1;    // wgmma: compiled tile widths: tile_m, tile_m - width_step, ...
+  i32 width_step = 8;
   i32 slices_per_stage = 2;  // k64 slices of one pipeline stage
   i32 stages = 3;
   Dequantisation dequantisation = Dequantisation::fused;
@@ -52,12 +56,24 @@ inline constexpr i32 kProducerWarps =
 inline constexpr i32 kMaxSegments = 512;  // experts (or runs of blocks) planned at a time
 // Dynamic, of one CTA: 227 KB less the kernel's statics.
 inline constexpr i32 kMaxSharedBytes = 232448 - 1024;
-// Of one thread; at 96 ptxas spills, and at 80 where every group has fresh accumulators besides.
-constexpr i32 max_accumulators(Dequantisation form) {
-  return form == Dequantisation::accumulator ? 64 : 80;
+inline constexpr i32 kMaxWidths = 4;
+// Of one thread. mma: at 96 ptxas spills, and at 80 where every group has fresh accumulators
+// besides. wgmma: at 144 it spills.
+constexpr i32 max_accumulators(const Schedule& s) {
+  if (s.mainloop == Mainloop::wgmma) return 128;
+  return s.dequantisation == Dequantisation::accumulator ? 64 : 80;
 }
 
 constexpr i32 threads(const Schedule&) { return 32 * (kConsumerWarps + kProducerWarps); }
+// Strips of 16 weight rows of one consumer warp.
+constexpr i32 warp_strips(const Schedule& s) { return s.tile_n / (kStripRows * kConsumerWarps); }
+constexpr i32 smallest_width(const Schedule& s) { return s.tile_m - (s.widths - 1) * s.width_step; }
+// The compiled width that rows of a tile take.
+constexpr i32 width_of(const Schedule& s, i32 rows) {
+  const i32 smallest = smallest_width(s);
+  if (rows <= smallest) return smallest;
+  return smallest + (rows - smallest + s.width_step - 1) / s.width_step * s.width_step;
+}
 
 constexpr i64 activation_stage_bytes(const Schedule& s) {
   return static_cast<i64>(s.slices_per_stage) * s.tile_m * (kAtomDepth * 2);
@@ -74,21 +90,40 @@ constexpr i64 stage_bytes(const Schedule& s) {
 // One record per stage and one more: kernels/tile/pipeline.cuh shows that this is enough.
 constexpr i64 tile_record_bytes(const Schedule& s) { return 64 + 8 * static_cast<i64>(s.tile_m); }
 constexpr i64 segment_table_bytes() { return kMaxSegments * (2 * 8 + 4 * 4) + 64; }
-constexpr i64 barrier_bytes(const Schedule& s) { return round_up(2 * 8 * s.stages + 8, 64); }
+// wgmma: where tiles and shares of CTAs begin.
+inline constexpr i32 kMaxCtas = 256;
+constexpr i64 wave_table_bytes(const Schedule& s) {
+  return s.mainloop == Mainloop::wgmma ? kMaxSegments * 4 + (kMaxCtas + 1) * 8 + 56 : 0;
+}
+// Full and empty, and one; wgmma: landed of every stage, written of every record.
+constexpr i64 barrier_bytes(const Schedule& s) {
+  return round_up(8 * (s.mainloop == Mainloop::wgmma ? 4 * s.stages + 2 : 2 * s.stages + 1), 64);
+}
+
+// Where a warp of wgmma turns its sums round before it stores them: rows of its strips' columns and
+// 16 bytes more, which keeps them out of each other's banks.
+inline constexpr i32 kStagingRows = 32;
+constexpr i64 staging_row_bytes(const Schedule& s) { return warp_strips(s) * 32 + 16; }
+constexpr i64 staging_bytes(const Schedule& s) {
+  if (s.mainloop != Mainloop::wgmma) return 0;
+  return round_up(kConsumerWarps * kStagingRows * staging_row_bytes(s), 128);
+}
 
 // FP32 sums of one tile, as they lie in the workspace.
 constexpr i64 partial_bytes(const Schedule& s) { return static_cast<i64>(s.tile_m) * s.tile_n * 4; }
 
 constexpr i64 shared_bytes_without_partial(const Schedule& s) {
   return round_up(s.stages * stage_bytes(s) + barrier_bytes(s) +
-                      (s.stages + 1) * tile_record_bytes(s) + segment_table_bytes(),
+                      (s.stages + 1) * tile_record_bytes(s) + segment_table_bytes() +
+                      wave_table_bytes(s) + staging_bytes(s),
                   128);
 }
 // Room for one partial, which is fetched while its tile is still multiplied. Where it does not fit,
 // partials are read from the workspace when they are added.
 constexpr i64 fetched_partial_bytes(const Schedule& s) {
   const bool fits = shared_bytes_without_partial(s) + partial_bytes(s) <= kMaxSharedBytes;
-  return fits && s.split != Split::whole_tiles ? partial_bytes(s) : 0;
+  const bool can = s.mainloop == Mainloop::mma && s.split != Split::whole_tiles;
+  return can && fits ? partial_bytes(s) : 0;
 }
 constexpr i64 shared_bytes(const Schedule& s) {
   return shared_bytes_without_partial(s) + fetched_partial_bytes(s);
@@ -99,13 +134,19 @@ constexpr i32 accumulators_per_thread(const Schedule& s) {
   return s.tile_m * s.tile_n / (32 * kConsumerWarps);
 }
 
+constexpr bool has_legal_tile(const Schedule& s) {
+  if (s.tile_m % 8 != 0 || (s.tile_n != 128 && s.tile_n != 256 && s.tile_n != 512)) return false;
+  if (s.mainloop == Mainloop::mma)
+    return s.tile_m >= 8 && s.tile_m <= 64 && s.widths == 1 && s.width_step == 8;
+  return s.mainloop == Mainloop::wgmma && s.dequantisation != Dequantisation::accumulator &&
+         s.tile_m <= 256 && s.widths >= 1 && s.widths <= kMaxWidths && s.width_step >= 8 &&
+         s.width_step % 8 == 0 && smallest_width(s) >= 8;
+}
+
 constexpr bool is_well_formed(const Schedule& s) {
-  return s.mainloop == Mainloop::mma && s.block_m >= 8 && s.block_m <= 256 && s.block_m % 8 == 0 &&
-         s.tile_m >= 8 && s.tile_m <= 64 && s.tile_m % 8 == 0 &&
-         (s.tile_n == 128 || s.tile_n == 256 || s.tile_n == 512) && s.slices_per_stage >= 1 &&
-         s.slices_per_stage <= 4 && s.stages >= 2 && s.stages <= 8 &&
-         accumulators_per_thread(s) <= max_accumulators(s.dequantisation) &&
-         shared_bytes(s) <= kMaxSharedBytes;
+  return has_legal_tile(s) && s.block_m >= 8 && s.block_m <= 256 && s.block_m % 8 == 0 &&
+         s.slices_per_stage >= 1 && s.slices_per_stage <= 4 && s.stages >= 2 && s.stages <= 8 &&
+         accumulators_per_thread(s) <= max_accumulators(s) && shared_bytes(s) <= kMaxSharedBytes;
 }
 
 // Scratch of one launch: FP32 partials of one tile per CTA, and one flag per consumer warp and CTA.
