@@ -197,13 +197,16 @@ void explain_tile(const GemmDescriptor& d, const KernelSchedule& kernel, const O
   const double mean = d.family == Family::grouped_masked
                           ? static_cast<double>(d.expected_m)
                           : static_cast<double>(d.rows) / static_cast<double>(d.experts);
-  const bool is_wgmma = kernel.mainloop == abi::Mainloop::wgmma;
+  const bool uses_wgmma = abi::uses_wgmma(kernel);
   if (is_blackwell(d.arch))
     trace.because("kernel_mainloop", "mma: the only one for {}", name(d.arch));
   else if (!pins.mainloop)
-    trace.because("kernel_mainloop", "{}: {:.3g} rows per expert, {} than {}",
-                  name(kernel.mainloop), mean, is_wgmma ? "more" : "not more", kMmaRows);
-  if (is_wgmma)
+    trace.because("kernel_mainloop", "{}: {:.3g} rows per expert, {} than {}{}",
+                  name(kernel.mainloop), mean, uses_wgmma ? "more" : "not more", most_mma_rows(d),
+                  abi::is_resident(kernel)
+                      ? fmt::format(", whose whole K of {} stays in shared memory", d.k)
+                      : "");
+  if (uses_wgmma)
     trace.because(
         "kernel_tile",
         "{} width(s) up to tile_m {} for {:.3g} rows per expert: an expert's rows are cut "

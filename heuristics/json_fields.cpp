@@ -161,7 +161,7 @@ Result<std::vector<std::string>> Fields::texts(const char* name) const {
   return value->get<std::vector<std::string>>();
 }
 
-Status Fields::only(std::initializer_list<const char*> names) const {
+Status Fields::only(const std::vector<const char*>& names) const {
   for (const auto& item : object_->items()) {
     const bool known = std::any_of(names.begin(), names.end(),
                                    [&](const char* name) { return item.key() == name; });

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -41,7 +40,7 @@ class Fields {
   Result<std::vector<std::string>> texts(const char* name) const;
 
   // Refuses a field that is not among the names: a misspelt one must not be silently ignored.
-  Status only(std::initializer_list<const char*> names) const;
+  Status only(const std::vector<const char*>& names) const;
 
   Error wrong(const char* name, std::string found, std::string expected) const;
 

@@ -1,4 +1,5 @@
-// Two persistent kernels: mma for few rows and for Blackwell, wgmma on Hopper for the rest. What is
+// Three persistent kernels: mma for few rows and for Blackwell; on Hopper for the rest wgmma, and
+// resident for small K. What is
 // published for clusters, several CTAs per SM or another order of operands maps to them and is
 // reported.
 #include "heuristics/kernel_mapping.h"
@@ -28,7 +29,8 @@ constexpr TileWidth kTileWidths[] = {{16, 39}, {24, 64}, {32, 90}};
 constexpr int kWidestTile = 40;
 
 // wgmma, above kMmaRows: EP8 gate/up masked on H200, exact and drawn, took at 16 rows 206 and 218
-// us by mma, 215 and 220 by wgmma, and at 32 rows 255 and 270, 237 and 248.
+// us by mma, 215 and 220 by wgmma, and at 32 rows 255 and 270, 237 and 248. Random routing: 210 and
+// 217 us at 10.7 rows, 222 and 218 at 16, 241 and 224 at 21.
 //
 // An expert's rows are cut into `tiles` even tiles of at most tile_m rows; a kernel holds
 // code for tile_m and a few widths below it, so that a tile is seldom wider than its rows. Wider
@@ -43,6 +45,20 @@ constexpr WgmmaTile kWgmmaTiles[] = {{1, 24},  {1, 32},  {1, 40}, {1, 56}, {1, 7
 constexpr int kWidestWgmmaTile = 128;
 constexpr int kMostGatheredRows = 160;  // a thread that gathers has a pointer for every eighth
 constexpr int kWidest512Columns = 40;   // rows of a tile of 512 columns; of 256 above
+
+// resident, where a tile's rows fit into shared memory with all of K. Panels of 64 columns take the
+// widest tiles, which read the weights least often. (H200, TP8 down. At 171 rows per expert: 446 us
+// in one tile of up to 208 rows, 501 in two of up to 104 with 128 columns. At 341 rows: 862 in two
+// of up to 208, 973 in four of 128 columns. At 85 rows: 257 in a tile of 128 columns, 287 of 64.)
+constexpr int kMostResidentDepth = 256;
+// Up to so many rows per expert by mma. (5.3 rows: 124.5 us by mma, 123.3 resident; 10.7: 141 and
+// 131; 16: 159 and 139.)
+constexpr int kMmaRowsBesideResident = 5;
+constexpr WgmmaTile kResidentTiles[] = {{1, 48},  {1, 64},  {1, 104}, {1, 144},
+                                        {1, 176}, {1, 208}, {2, 144}, {2, 176}};
+constexpr int kWidestResidentTile = 208;
+constexpr int kWidest128Columns = 104;
+constexpr int kWideResidentStep = 16;
 
 std::int64_t experts_of_axis(const GemmDescriptor& d) {
   return d.family == Family::grouped_masked ? 1 : d.experts;
@@ -63,8 +79,10 @@ std::int64_t last_rows_below(const GemmDescriptor& d, int most) {
   return static_cast<std::int64_t>(mean * static_cast<double>(experts_of_axis(d)));
 }
 
-bool takes_wgmma(const GemmDescriptor& d) {
-  return !is_blackwell(d.arch) && axis_value(d) > last_rows(d, 4 * kMmaRows);
+abi::Mainloop mainloop_for(const GemmDescriptor& d) {
+  if (is_blackwell(d.arch) || axis_value(d) <= last_rows(d, 4 * most_mma_rows(d)))
+    return abi::Mainloop::mma;
+  return d.k <= kMostResidentDepth ? abi::Mainloop::resident : abi::Mainloop::wgmma;
 }
 
 int mma_tile_m(const GemmDescriptor& d, int block_m) {
@@ -74,23 +92,39 @@ int mma_tile_m(const GemmDescriptor& d, int block_m) {
   return kWidestTile;
 }
 
-int wgmma_tile_m(const GemmDescriptor& d) {
-  for (const WgmmaTile& tile : kWgmmaTiles)
+template <std::size_t Count>
+int tile_m_of(const WgmmaTile (&tiles)[Count], int widest, const GemmDescriptor& d) {
+  for (const WgmmaTile& tile : tiles)
     if (axis_value(d) <= last_rows_below(d, tile.tiles * tile.tile_m)) return tile.tile_m;
-  return kWidestWgmmaTile;
+  return widest;
+}
+
+int tile_m_for(const GemmDescriptor& d, abi::Mainloop mainloop, int block_m) {
+  switch (mainloop) {
+    case abi::Mainloop::mma:
+      return mma_tile_m(d, block_m);
+    case abi::Mainloop::wgmma:
+      return tile_m_of(kWgmmaTiles, kWidestWgmmaTile, d);
+    case abi::Mainloop::resident:
+      return tile_m_of(kResidentTiles, kWidestResidentTile, d);
+  }
+  return kWidestTile;
 }
 
 // As wide as the accumulators allow, but not wider than N needs.
 int tile_n_for(const KernelSchedule& kernel, std::int64_t n) {
+  if (abi::is_resident(kernel)) return kernel.tile_m <= kWidest128Columns && n > 64 ? 128 : 64;
   const int widest = kernel.mainloop == abi::Mainloop::wgmma ? kWidest512Columns : kWidestTile;
   int tile_n = kernel.tile_m <= widest ? 512 : 256;
   while (tile_n > 128 && tile_n / 2 >= n) tile_n /= 2;
   return tile_n;
 }
 
-// Widths of a wgmma kernel: as many as ptxas finds registers for.
+// Widths of a kernel that uses wgmma: as many as ptxas finds registers for.
 int widths_for(const KernelSchedule& kernel) {
   if (kernel.mainloop == abi::Mainloop::mma) return 1;
+  if (abi::is_resident(kernel))
+    return std::clamp(kernel.tile_m / kernel.width_step, 1, kernel.tile_n == 64 ? 3 : 4);
   const int most = kernel.tile_n == 512 || kernel.tile_m > 112 ? 3 : 4;
   return std::clamp(kernel.tile_m / kernel.width_step, 1, most);
 }
@@ -101,6 +135,15 @@ abi::Dequantisation dequantisation_for(Architecture arch) {
 }
 
 int stages_for(KernelSchedule kernel) {
+  if (abi::is_resident(kernel)) {
+    // Rows of the next tile are brought meanwhile; a long run of panels needs them less.
+    const int buffers = kernel.tile_n == 64 ? 1 : 2;
+    kernel.stages = 8;
+    while (kernel.stages > 4 &&
+           (abi::row_buffers(kernel) < buffers || abi::shared_bytes(kernel) > abi::kMaxSharedBytes))
+      kernel.stages -= abi::kConsumerGroups;
+    return kernel.stages;
+  }
   kernel.stages = kernel.mainloop == abi::Mainloop::wgmma ? 8 : kernel.tile_n == 512 ? 3 : 4;
   while (kernel.stages > 2 && abi::shared_bytes(kernel) > abi::kMaxSharedBytes) --kernel.stages;
   return kernel.stages;
@@ -114,6 +157,31 @@ std::string fields_text(const KernelSchedule& kernel) {
       kernel.width_step, kernel.slices_per_stage, kernel.stages);
 }
 
+// What abi::is_well_formed can not know.
+bool is_for(const GemmDescriptor& d, const KernelSchedule& kernel) {
+  if (kernel.mainloop == abi::Mainloop::mma) return true;
+  if (is_blackwell(d.arch)) return false;
+  if (abi::is_resident(kernel)) return d.k == kernel.slices_per_stage * abi::kAtomDepth;
+  return d.family != Family::indexed || kernel.tile_m <= kMostGatheredRows;
+}
+
+const char* legal_fields(abi::Mainloop mainloop) {
+  switch (mainloop) {
+    case abi::Mainloop::mma:
+      return "mma: tile_m is a multiple of 8 in 8..64, tile_n 128, 256 or 512, widths 1, "
+             "width_step 8, slices_per_stage 1..4, stages 2..8";
+    case abi::Mainloop::wgmma:
+      return "wgmma: tile_m is a multiple of 8 in 8..256 (indexed: 160), its smallest width "
+             "at least 8, tile_n 128, 256 or 512, slices_per_stage 1..4, stages 2..8, "
+             "dequantisation fused or ordinary; sm_90a only";
+    case abi::Mainloop::resident:
+      return "resident: K at most 256 and slices_per_stage K / 64, tile_m a multiple of 8 in "
+             "8..256, its smallest width at least 8, tile_n 64 or 128, stages even in 2..16, "
+             "dequantisation fused or ordinary; sm_90a only";
+  }
+  return "";
+}
+
 Error can_not_run(const KernelSchedule& kernel, const Overrides& pins) {
   std::string found = "the kernel has no such shape";
   if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel))
@@ -123,15 +191,9 @@ Error can_not_run(const KernelSchedule& kernel, const Overrides& pins) {
     found = fmt::format("{} bytes of shared memory, at most {}", abi::shared_bytes(kernel),
                         abi::kMaxSharedBytes);
   const std::string pinned = pinned_text(pins);
-  return Error{
-      ErrorCode::invalid_argument,
-      fields_text(kernel) + (pinned.empty() ? "" : " (" + pinned + ")"), std::move(found),
-      kernel.mainloop == abi::Mainloop::mma
-          ? "mma: tile_m is a multiple of 8 in 8..64, tile_n 128, 256 or 512, widths 1, "
-            "width_step 8, slices_per_stage 1..4, stages 2..8"
-          : "wgmma: tile_m is a multiple of 8 in 8..256 (indexed: 160), its smallest width "
-            "at least 8, tile_n 128, 256 or 512, slices_per_stage 1..4, stages 2..8, "
-            "dequantisation fused or ordinary; sm_90a only"};
+  return Error{ErrorCode::invalid_argument,
+               fields_text(kernel) + (pinned.empty() ? "" : " (" + pinned + ")"), std::move(found),
+               legal_fields(kernel.mainloop)};
 }
 
 std::string on_off(bool value) { return value ? "true" : "false"; }
@@ -152,12 +214,12 @@ class Unkept {
 void report_mainloop(const PublishedSchedule& schedule, const KernelSchedule& kernel,
                      Unkept& unkept) {
   if (!schedule.swap_ab) {
-    if (kernel.mainloop != abi::Mainloop::wgmma)
+    if (kernel.mainloop == abi::Mainloop::mma)
       unkept.add("mainloop", "wgmma", "mma",
                  "mma is faster for few rows, and the one for Blackwell");
   } else if (!*schedule.swap_ab) {
     unkept.add("swap_ab", "false", "true",
-               "both kernels swap: dequantised weights are the A operand, in registers");
+               "all kernels swap: dequantised weights are the A operand, in registers");
   }
 }
 
@@ -174,38 +236,45 @@ void report_split(const PublishedSchedule& schedule, const KernelSchedule& kerne
 
 }  // namespace
 
+int most_mma_rows(const GemmDescriptor& d) {
+  return d.k <= kMostResidentDepth ? kMmaRowsBesideResident : kMmaRows;
+}
+
 std::vector<std::int64_t> tile_limits(const GemmDescriptor& d) {
   std::vector<std::int64_t> limits;
   for (const TileWidth& width : kTileWidths) limits.push_back(last_rows(d, width.quarter_rows));
   if (is_blackwell(d.arch)) return limits;
-  for (const WgmmaTile& tile : kWgmmaTiles)
+  limits.push_back(last_rows(d, 4 * most_mma_rows(d)));
+  const auto add = [&](const WgmmaTile& tile) {
     limits.push_back(last_rows_below(d, tile.tiles * tile.tile_m));
+  };
+  if (d.k <= kMostResidentDepth)
+    std::for_each(std::begin(kResidentTiles), std::end(kResidentTiles), add);
+  else
+    std::for_each(std::begin(kWgmmaTiles), std::end(kWgmmaTiles), add);
   std::sort(limits.begin(), limits.end());
   return limits;
 }
 
 Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
                                      const PublishedSchedule& schedule, const Overrides& pins) {
-  using abi::Mainloop;
   KernelSchedule kernel;
-  kernel.mainloop =
-      pins.mainloop.value_or(takes_wgmma(descriptor) ? Mainloop::wgmma : Mainloop::mma);
-  const bool is_wgmma = kernel.mainloop == Mainloop::wgmma;
+  kernel.mainloop = pins.mainloop.value_or(mainloop_for(descriptor));
+  const bool is_resident = abi::is_resident(kernel);
   kernel.block_m = schedule.block_m;
-  kernel.tile_m = pins.tile_m.value_or(is_wgmma ? wgmma_tile_m(descriptor)
-                                                : mma_tile_m(descriptor, schedule.block_m));
+  kernel.tile_m = pins.tile_m.value_or(tile_m_for(descriptor, kernel.mainloop, schedule.block_m));
   kernel.tile_n = pins.tile_n.value_or(tile_n_for(kernel, descriptor.n));
-  kernel.width_step = pins.width_step.value_or(8);
+  kernel.width_step = pins.width_step.value_or(
+      is_resident && kernel.tile_m > kWidest128Columns ? kWideResidentStep : 8);
   kernel.widths = pins.widths.value_or(widths_for(kernel));
-  kernel.slices_per_stage = pins.slices_per_stage.value_or(descriptor.k == abi::kAtomDepth ? 1 : 2);
+  kernel.slices_per_stage = pins.slices_per_stage.value_or(
+      is_resident ? static_cast<int>(std::min<std::int64_t>(descriptor.k / abi::kAtomDepth, 4))
+                  : (descriptor.k == abi::kAtomDepth ? 1 : 2));
   kernel.dequantisation = pins.dequantisation.value_or(dequantisation_for(descriptor.arch));
   kernel.split = pins.split.value_or(abi::Split::automatic);
   kernel.release = pins.release.value_or(abi::Release::elected_lane);
   kernel.stages = pins.stages.value_or(stages_for(kernel));
-  const bool is_for_this =
-      !is_wgmma || (!is_blackwell(descriptor.arch) &&
-                    (descriptor.family != Family::indexed || kernel.tile_m <= kMostGatheredRows));
-  if (!abi::is_well_formed(kernel) || !is_for_this) return can_not_run(kernel, pins);
+  if (!abi::is_well_formed(kernel) || !is_for(descriptor, kernel)) return can_not_run(kernel, pins);
   return kernel;
 }
 

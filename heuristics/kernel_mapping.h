@@ -15,8 +15,10 @@ struct KernelMapping {
   std::vector<Unhonoured> unhonoured;
 };
 
-// The most rows per expert that the mma kernel takes on Hopper.
+// The most rows per expert that the mma kernel takes on Hopper, where rows can not stay in shared
+// memory.
 inline constexpr int kMmaRows = 16;
+int most_mma_rows(const GemmDescriptor& descriptor);  // where they can as well
 
 // Rows (or expected_m) behind which the kernel's tile_m can change.
 std::vector<std::int64_t> tile_limits(const GemmDescriptor& descriptor);

@@ -13,7 +13,9 @@ namespace chord {
 namespace {
 
 using heuristics::kKernelPins;
+using heuristics::kNamedPins;
 using heuristics::kPublishedPins;
+using heuristics::NamedPin;
 using heuristics::PinField;
 
 Error malformed(const PinField& pin, std::string_view value) {
@@ -42,26 +44,14 @@ Status set_named_field(Overrides& overrides, std::string_view name, std::string_
     CHORD_TRY(overrides.*pin.member, parse_pin(pin, value));
     return {};
   }
-  if (name == "mainloop") {
-    CHORD_TRY(overrides.mainloop, parse_mainloop(value));
-    return {};
-  }
-  if (name == "dequantisation") {
-    CHORD_TRY(overrides.dequantisation, parse_dequantisation(value));
-    return {};
-  }
-  if (name == "split") {
-    CHORD_TRY(overrides.split, parse_split(value));
-    return {};
-  }
-  if (name == "release") {
-    CHORD_TRY(overrides.release, parse_release(value));
-    return {};
-  }
+  for (const NamedPin& pin : kNamedPins)
+    if (name == pin.field) return pin.parse(overrides, value);
+  std::string known;
+  for (const PinField& pin : kKernelPins) known += fmt::format("{}, ", pin.field);
+  for (const NamedPin& pin : kNamedPins)
+    known += fmt::format("{}{}", &pin == &kNamedPins[0] ? "" : ", ", pin.field);
   return Error{ErrorCode::invalid_argument, fmt::format("kernel field '{}'", name.substr(0, 64)),
-               "no such field",
-               "one of: mainloop, tile_m, tile_n, widths, width_step, slices_per_stage, stages, "
-               "dequantisation, split, release"};
+               "no such field", "one of: " + known};
 }
 
 }  // namespace
@@ -122,10 +112,8 @@ std::string pinned_text(const Overrides& overrides) {
   };
   for (const PinField& pin : kPublishedPins) add_field(pin);
   for (const PinField& pin : kKernelPins) add_field(pin);
-  if (overrides.mainloop) add("mainloop", name(*overrides.mainloop));
-  if (overrides.dequantisation) add("dequantisation", name(*overrides.dequantisation));
-  if (overrides.split) add("split", name(*overrides.split));
-  if (overrides.release) add("release", name(*overrides.release));
+  for (const NamedPin& pin : kNamedPins)
+    if (const std::string value = pin.text(overrides); !value.empty()) add(pin.field, value);
   return text;
 }
 
@@ -136,10 +124,7 @@ Overrides merged(const Overrides& first, const Overrides& second) {
   };
   for (const PinField& pin : kPublishedPins) fill(pin);
   for (const PinField& pin : kKernelPins) fill(pin);
-  if (!all.mainloop) all.mainloop = second.mainloop;
-  if (!all.dequantisation) all.dequantisation = second.dequantisation;
-  if (!all.split) all.split = second.split;
-  if (!all.release) all.release = second.release;
+  for (const NamedPin& pin : kNamedPins) pin.fill(all, second);
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chord/overrides.h"
+#include "chord/schedule.h"
 
 namespace chord::heuristics {
 
@@ -39,11 +40,42 @@ inline constexpr std::array<PinField, 6> kPublishedPins{{
 
 inline constexpr std::array<PinField, 6> kKernelPins{{
     {"tile_m", "tile_m", &Overrides::tile_m, {8, 256, 8}},
-    {"tile_n", "tile_n", &Overrides::tile_n, {128, 512, 128}},
+    {"tile_n", "tile_n", &Overrides::tile_n, {64, 512, 64}},
     {"widths", "widths", &Overrides::widths, {1, 4, 1}},
     {"width_step", "width_step", &Overrides::width_step, {8, 128, 8}},
     {"slices_per_stage", "slices_per_stage", &Overrides::slices_per_stage, {1, 4, 1}},
-    {"stages", "stages", &Overrides::stages, {2, 8, 1}},
+    {"stages", "stages", &Overrides::stages, {2, 16, 1}},
+}};
+
+// A kernel field whose values have names.
+struct NamedPin {
+  const char* field;
+  bool is_measured;  // a row of a profile may pin it
+  Status (*parse)(Overrides&, std::string_view);
+  std::string (*text)(const Overrides&);  // empty where nothing is pinned
+  void (*fill)(Overrides&, const Overrides&);
+};
+
+template <auto Member, auto Parse>
+constexpr NamedPin named_pin(const char* field, bool is_measured) {
+  return {field, is_measured,
+          [](Overrides& into, std::string_view text) -> Status {
+            CHORD_TRY(into.*Member, Parse(text));
+            return {};
+          },
+          [](const Overrides& from) {
+            return from.*Member ? std::string(name(*(from.*Member))) : std::string();
+          },
+          [](Overrides& into, const Overrides& from) {
+            if (!(into.*Member)) into.*Member = from.*Member;
+          }};
+}
+
+inline constexpr std::array<NamedPin, 4> kNamedPins{{
+    named_pin<&Overrides::mainloop, parse_mainloop>("mainloop", true),
+    named_pin<&Overrides::dequantisation, parse_dequantisation>("dequantisation", true),
+    named_pin<&Overrides::split, parse_split>("split", true),
+    named_pin<&Overrides::release, parse_release>("release", false),
 }};
 
 std::string describe(const PinRange& range);  // "a multiple of 8 in 8..256"

@@ -204,17 +204,19 @@ Status read_measured_schedule(const Fields& fields, Family family, MeasuredRow& 
 }
 
 Status read_measured_kernel(const Fields& fields, MeasuredRow& row) {
-  CHORD_TRY(fields.only({"mainloop", "tile_m", "tile_n", "widths", "width_step", "slices_per_stage",
-                         "stages", "dequantisation", "split"}));
+  std::vector<const char*> known;
+  for (const PinField& pin : kKernelPins) known.push_back(pin.field);
+  for (const NamedPin& pin : kNamedPins)
+    if (pin.is_measured) known.push_back(pin.field);
+  CHORD_TRY(fields.only(known));
   CHORD_TRY(read_pins(fields, kKernelPins, row.pins));
-  if (fields.has("mainloop")) {
-    CHORD_TRY(row.pins.mainloop, named(fields, "mainloop", parse_mainloop));
-  }
-  if (fields.has("dequantisation")) {
-    CHORD_TRY(row.pins.dequantisation, named(fields, "dequantisation", parse_dequantisation));
-  }
-  if (fields.has("split")) {
-    CHORD_TRY(row.pins.split, named(fields, "split", parse_split));
+  for (const NamedPin& pin : kNamedPins) {
+    if (!pin.is_measured || !fields.has(pin.field)) continue;
+    CHORD_TRY(const std::string text, fields.text(pin.field));
+    const Status parsed = pin.parse(row.pins, text);
+    if (!parsed)
+      return fields.wrong(pin.field, fmt::format("found \"{}\": {}", text, parsed.error().found),
+                          parsed.error().help);
   }
   return {};
 }

@@ -36,7 +36,7 @@ sanitized_tests='GpuReference.AgreesWithTheCpuInFp64:*GpuRouting.ForeignBlocks*:
 sanitized_tests+='*GpuRouting.NothingToDo*:*GpuRouting.RaggedOffsets*:*GpuRouting.MaskedCounts*:'
 sanitized_tests+='*GpuRouting.GarbageBehind*:GpuShapes.TinyLegalLayer:GpuShapes.OddColumns*:'
 sanitized_tests+='GpuPacking.EverySourceOfAnOddShape:GpuSchedules.EveryTile:GpuSplit.APartial*:'
-sanitized_tests+='GpuWgmma.FewRows'
+sanitized_tests+='*GpuWgmma.FewRows*'
 
 # shellcheck source=tools/gpu_profile.sh
 source "$root/tools/gpu_profile.sh"

@@ -4,7 +4,7 @@
 # cache and the error messages. Needs no more than ncu, awk and sed.
 
 # Parts of labels, each of exactly one case.
-regimes=(
+mma_regimes=(
   'h200_decode_ep8 gate_up 4096x7168 e48 tokens_per_gpu 20 random'
   'h200_decode_ep8 gate_up 4096x7168 e48 tokens_per_gpu 50 random'
   'h200_decode_ep8 down 7168x2048 e48 tokens_per_gpu 20 random'
@@ -18,6 +18,19 @@ regimes=(
   'h200_tp8 down 7168x256 e384 tokens_total 4 random'
   'h200_decode_ep8 gate_up 4096x7168 e12 tokens_per_gpu 50 random'
 )
+# Counters only: what --ablation takes away is parts of the mma loop.
+wgmma_regimes=(
+  'h200_prefill_ep8 gate_up 4096x7168 e48 tokens_total 1024 random'
+  'h200_prefill_ep8 gate_up 4096x7168 e48 tokens_total 2048 random'
+  'h200_prefill_ep8 gate_up 4096x7168 e48 tokens_total 16384 random'
+  'h200_prefill_ep8 down 7168x2048 e48 tokens_total 2048 random'
+  'h200_tp8 down 7168x256 e384 tokens_total 1024 random'
+  'h200_tp8 down 7168x256 e384 tokens_total 4096 random'
+  'h200_tp8 down 7168x256 e384 tokens_total 16384 random'
+  'h200_grouped_decode gate_up 4096x7168 e48 tokens_per_expert 64 exact'
+  'h200_grouped_prefill down 7168x2048 e48 rows_per_expert 256 exact'
+)
+regimes=("${mma_regimes[@]}" "${wgmma_regimes[@]}")
 profile_limit_s=75   # of one regime
 ablation_limit_s=240 # of all of them
 
@@ -32,6 +45,7 @@ kernel_threads=384
 profile_fields='
 duration_us    us      gpu__time_duration.sum                                                 1e3
 dram_read_mb   MB      dram__bytes_read.sum                                                   1e6
+dram_write_mb  written dram__bytes_write.sum                                                  1e6
 dram_percent   DRAM%   dram__throughput.avg.pct_of_peak_sustained_elapsed                     1
 l2_hit_percent L2hit%  lts__t_sector_hit_rate.pct                                             1
 issue_percent  issue%  smsp__issue_active.avg.pct_of_peak_sustained_active                    1
@@ -240,7 +254,7 @@ profile() {
 
 ablation_flags() {
   local name
-  for name in "${regimes[@]}"; do printf -- '--cases\n%s\n' "$name"; done
+  for name in "${mma_regimes[@]}"; do printf -- '--cases\n%s\n' "$name"; done
 }
 
 ablate() {

@@ -7,6 +7,7 @@
 #include "kernels/ptx/mma.cuh"
 #include "kernels/tile/dequant.cuh"
 #include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/strip_place.cuh"
 #include "kernels/tile/swizzle.cuh"
 
 namespace chord::device {
@@ -32,7 +33,7 @@ struct MmaMainloop {
   template <i32 Steps>
   static void run(Accumulators& acc, const Ring<S>& ring, RingPosition<S>& at, i32 stages, i32 warp,
                   i32 lane) {
-    const LaneAddresses offsets = offsets_of(warp, lane);
+    const LaneAddresses offsets = LaneAddresses::in_stage(warp, lane);
     for (i32 stage = 0; stage < stages; ++stage) {
       ring.wait_full(at);
       const LaneAddresses lane_at = offsets + ring.stage(at.slot);
@@ -50,27 +51,19 @@ struct MmaMainloop {
     ptx::U32x2 scales;
   };
 
-  // What a lane reads, from the start of a stage; its strips and slices lie at constant distances,
-  // which the loads take as immediates (4 % of the loop's instructions, against an index per
-  // strip).
+  // What a lane reads.
   struct LaneAddresses {
-    u32 weights, scales;
+    StripPlace<S> weights;
     u32 activations[2];  // per scale group
 
+    static LaneAddresses in_stage(i32 warp, i32 lane) {
+      return {StripPlace<S>::in_stage(warp, lane),
+              {swizzled_offset(lane & 7, lane >> 3), swizzled_offset(lane & 7, 4 + (lane >> 3))}};
+    }
     LaneAddresses operator+(u32 base) const {
-      return {weights + base, scales + base, {activations[0] + base, activations[1] + base}};
+      return {weights + base, {activations[0] + base, activations[1] + base}};
     }
   };
-
-  static LaneAddresses offsets_of(i32 warp, i32 lane) {
-    const i32 strip = warp * kStrips;  // the first; kStrips divides the four of an atom
-    const i32 atom = (strip / 4) * S.slices_per_stage;
-    return {static_cast<u32>(SharedMap<S>::kWeights + atom * abi::kAtomBytes +
-                             (strip % 4) * abi::kStripBytes + lane * 16),
-            static_cast<u32>(SharedMap<S>::kScales + atom * abi::kAtomScaleBytes +
-                             (strip % 4) * abi::kStripScaleBytes + (lane >> 2) * 8),
-            {swizzled_offset(lane & 7, lane >> 3), swizzled_offset(lane & 7, 4 + (lane >> 3))}};
-  }
 
   template <i32 Steps>
   static void multiply_slice(Accumulators& acc, const LaneAddresses& lane_at, i32 slice) {
@@ -78,10 +71,7 @@ struct MmaMainloop {
     StripScales scales[kStrips];
 #pragma unroll
     for (i32 s = 0; s < kStrips; ++s) {
-      weights[s] = {
-          ptx::ld_shared_v4(lane_at.weights + slice * abi::kAtomBytes + s * abi::kStripBytes),
-          ptx::ld_shared_v2(lane_at.scales + slice * abi::kAtomScaleBytes +
-                            s * abi::kStripScaleBytes)};
+      weights[s] = {lane_at.weights.load_codes(slice, s), lane_at.weights.load_scales(slice, s)};
       scales[s] = prepare_scales<kForm>(weights[s].scales.x, weights[s].scales.y);
     }
     const u32 skipped = slice * S.tile_m * kActivationRowBytes;

@@ -3,11 +3,12 @@
 // strip s of four warps makes the 64 rows of one instruction, wherever in the tile the strips lie.
 //
 // While some k16 steps are multiplied, the next is dequantised into other registers; wgmma's
-// registers are never written in flight. Where the sums leave room for four fragments, two steps
-// are on their way while the third is made, so that the tensor cores need not wait for it;
-// otherwise there are two fragments and one step on its way. (ptxas, left to itself, makes either
-// of the two out of two fragments, as the rest of the kernel happens to be: 8 % apart at 64 rows.)
-// A stage is handed back when the last of its steps is known to be done.
+// registers are never written in flight. Where the sums leave room for four fragments, a step is
+// sent off before the one ahead of it is known to be done and the next is made meanwhile, so that
+// the tensor cores need not wait for it; with two fragments the step ahead is awaited first.
+// (ptxas, left to itself, makes either of the two out of two fragments, as the rest of the kernel
+// happens to be: 8 % apart at 64 rows.) A stage is handed back when the last of its steps is known
+// to be done.
 //
 // The width is a template argument and sums are zeroed at the start of a tile, not by the first
 // instruction: with several widths in a kernel ptxas otherwise keeps all their sums alive.
@@ -16,6 +17,7 @@
 #include "kernels/ptx/wgmma.cuh"
 #include "kernels/tile/dequant.cuh"
 #include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/strip_place.cuh"
 #include "kernels/tile/swizzle.cuh"
 
 namespace chord::device {
@@ -36,7 +38,7 @@ class WgmmaMainloop {
                   i32 lane) {
     Fragment a[kFragments][kStrips];
     StripWeights weights[kStrips];
-    const Offsets offsets = offsets_of(warp, lane);
+    const StripPlace<S> offsets = StripPlace<S>::in_stage(warp, lane);
     ring.wait_full(at);
     load(weights, offsets, ring.stage(at.slot), 0);
     dequantise_step<0>(a[0], weights);
@@ -83,26 +85,13 @@ class WgmmaMainloop {
     StripScales scales;
   };
 
-  // From the start of a stage; strips and slices lie at constant distances.
-  struct Offsets {
-    u32 weights, scales;
-  };
-  static Offsets offsets_of(i32 warp, i32 lane) {
-    const i32 strip = warp * kStrips;  // the first; kStrips divides the four of an atom
-    const i32 atom = (strip / 4) * S.slices_per_stage;
-    return {static_cast<u32>(SharedMap<S>::kWeights + atom * abi::kAtomBytes +
-                             (strip % 4) * abi::kStripBytes + lane * 16),
-            static_cast<u32>(SharedMap<S>::kScales + atom * abi::kAtomScaleBytes +
-                             (strip % 4) * abi::kStripScaleBytes + (lane >> 2) * 8)};
-  }
-
-  static void load(StripWeights (&weights)[kStrips], const Offsets& offsets, u32 stage, i32 slice) {
+  static void load(StripWeights (&weights)[kStrips], const StripPlace<S>& offsets, u32 stage,
+                   i32 slice) {
+    const StripPlace<S> at = offsets + stage;
 #pragma unroll
     for (i32 s = 0; s < kStrips; ++s) {
-      weights[s].codes = ptx::ld_shared_v4(stage + offsets.weights + slice * abi::kAtomBytes +
-                                           s * abi::kStripBytes);
-      const ptx::U32x2 stored = ptx::ld_shared_v2(
-          stage + offsets.scales + slice * abi::kAtomScaleBytes + s * abi::kStripScaleBytes);
+      weights[s].codes = at.load_codes(slice, s);
+      const ptx::U32x2 stored = at.load_scales(slice, s);
       weights[s].scales = prepare_scales<kForm>(stored.x, stored.y);
     }
   }

@@ -9,6 +9,7 @@
 
 #include "kernels/moe_gemm/consumer.cuh"
 #include "kernels/moe_gemm/producer.cuh"
+#include "kernels/moe_gemm/resident_gemm.cuh"
 #include "kernels/moe_gemm/warm_up.cuh"
 #include "kernels/moe_gemm/wgmma_gemm.cuh"
 #include "kernels/routing/plan.cuh"
@@ -86,7 +87,9 @@ template <Schedule S, Problem P, class Mainloop = MmaMainloop<S>>
 inline void moe_gemm(const GemmParams& p) {
   static_assert(abi::is_well_formed(S), "the schedule does not fit this kernel");
   static_assert(abi::is_legal_shape(P.n, P.k), "N and K must be multiples of 64");
-  if constexpr (S.mainloop == abi::Mainloop::wgmma)
+  if constexpr (S.mainloop == abi::Mainloop::resident)
+    resident_gemm<S, P>(p);
+  else if constexpr (S.mainloop == abi::Mainloop::wgmma)
     wgmma_gemm<S, P>(p);
   else
     mma_gemm<S, P, Mainloop>(p);

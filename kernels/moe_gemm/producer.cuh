@@ -99,14 +99,7 @@ class Producer {
       Ring<S>::source_rows(record)[row] = pair.source;
       Ring<S>::output_rows(record)[row] = pair.output;
     });
-    if (lane_ == 0) {
-      record->stages = piece.k_end - piece.k_begin;
-      record->steps = (tile.rows + 7) / 8;
-      record->first_column = tile.column_tile * S.tile_n;
-      record->is_head = piece.k_begin > 0;
-      record->contributors = piece.contributors;
-      record->range = piece.range;
-    }
+    if (lane_ == 0) *record = record_of(piece, tile, S.tile_n);
     __syncwarp();
   }
 

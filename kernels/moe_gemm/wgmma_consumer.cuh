@@ -1,4 +1,4 @@
-// Who multiplies and stores wide tiles: two or four warpgroups. Each record names how many rows its
+// Who multiplies and stores wide tiles: two warpgroups. Each record names how many rows its
 // tile has; the code for the compiled width that takes them runs.
 #pragma once
 
@@ -6,8 +6,10 @@
 #include "chord/abi/problem.h"
 #include "kernels/mainloop/wgmma.cuh"
 #include "kernels/ptx/control.cuh"
+#include "kernels/tile/record_reader.cuh"
 #include "kernels/tile/reduce.cuh"
 #include "kernels/tile/store.cuh"
+#include "kernels/tile/widths.cuh"
 
 namespace chord::device {
 
@@ -17,36 +19,17 @@ class WgmmaConsumer {
 
  public:
   WgmmaConsumer(const abi::GemmParams& p, const Ring<S>& ring, i32 warp, i32 lane)
-      : p_(p), ring_(ring), warp_(warp), lane_(lane) {}
+      : p_(p), ring_(ring), records_(ring), warp_(warp), lane_(lane) {}
 
   // Up to the record that ends the window.
   void run() {
-    for (;;) {
-      ring_.wait_recorded(index_, phase_);
-      const u32 record = ring_.record_address(index_);
-      if (++index_ > S.stages) {
-        index_ = 0;
-        phase_ ^= 1;
-      }
-      if (read_field(record, RecordField::stages) == 0) return;
-      multiply<0>(record, read_field(record, RecordField::steps) * 8);
-    }
+    records_.for_each_record([&](u32 record, i32) {
+      with_width_of<S>(read_field(record, RecordField::steps) * 8,
+                       [&]<i32 Width>() { finish<Width>(record); });
+    });
   }
 
  private:
-  template <i32 Narrower>
-  void multiply(u32 record, i32 rows) {
-    constexpr i32 kWidth = S.tile_m - Narrower * S.width_step;
-    if constexpr (Narrower + 1 < S.widths) {
-      if (rows > kWidth - S.width_step)
-        finish<kWidth>(record);
-      else
-        multiply<Narrower + 1>(record, rows);
-    } else {
-      finish<kWidth>(record);
-    }
-  }
-
   // Everything here is computed anew for a tile, from opaque values: kept for the next one it would
   // cost registers that the sums need.
   template <i32 Width>
@@ -81,18 +64,17 @@ class WgmmaConsumer {
     if (contributors > 0) partials.add_few(acc, range + 1, contributors);
     const i32 column =
         read_field(record, RecordField::first_column) + warp * kStrips * abi::kStripRows;
-    const i32 lane_column = column + lane % (2 * kStrips) * 8;
-    store_rows<S>(acc, output_factor(S.dequantisation), ring.staging(warp),
-                  record + Ring<S>::kOutputRows,
-                  static_cast<char*>(p_.output) + static_cast<i64>(column) * 2,
-                  static_cast<i64>(P.n) * 2, lane_column < P.n, lane);
+    const OutputTile to{record + Ring<S>::kOutputRows,
+                        static_cast<char*>(p_.output) + static_cast<i64>(column) * 2,
+                        static_cast<i64>(P.n) * 2, P.n - column};
+    store_rows<S>(acc, ring.staging(warp), to, lane, 0);
   }
 
   const abi::GemmParams& p_;
   const Ring<S>& ring_;
+  RecordReader<S> records_;
   i32 warp_;
   i32 lane_;
-  u32 index_ = 0, phase_ = 0;
   RingPosition<S> at_;
 };
 

@@ -16,6 +16,7 @@
 #include "kernels/ptx/copy.cuh"
 #include "kernels/routing/pieces.cuh"
 #include "kernels/tile/pipeline.cuh"
+#include "kernels/tile/record_reader.cuh"
 #include "kernels/tile/swizzle.cuh"
 
 namespace chord::device {
@@ -64,15 +65,7 @@ class WgmmaLoader {
       if constexpr (kGathers<P>) Ring<S>::source_rows(record)[row] = pair.source;
       Ring<S>::output_rows(record)[row] = pair.output;
     });
-    if (lane_ == 0) {
-      record->stages = piece.k_end - piece.k_begin;
-      record->steps = (tile.rows + 7) / 8;
-      record->first_column = tile.column_tile * S.tile_n;
-      record->is_head = piece.k_begin > 0;
-      record->contributors = piece.contributors;
-      record->range = piece.range;
-      record->first_stage = piece.k_begin;
-    }
+    if (lane_ == 0) *record = record_of(piece, tile, S.tile_n);
     ptx::mbarrier_arrive(ring_.recorded(record_));  // every lane releases what it wrote
     step_record();
     if (has_next) entries_.prefetch(p_, table, next, lane_);
@@ -119,33 +112,6 @@ class WgmmaLoader {
   RingPosition<S> at_;
   u32 record_ = 0;
   TileEntries<S, P> entries_;
-};
-
-// Reads records one after the other, as far as the one that ends a window.
-template <Schedule S>
-class RecordReader {
- public:
-  explicit RecordReader(const Ring<S>& ring) : ring_(ring) {}
-
-  // Visit(address of the record, its stages).
-  template <class Visit>
-  void for_each_record(const Visit& visit) {
-    for (;;) {
-      ring_.wait_recorded(index_, phase_);
-      const u32 record = ring_.record_address(index_);
-      if (++index_ > S.stages) {
-        index_ = 0;
-        phase_ ^= 1;
-      }
-      const i32 stages = read_field(record, RecordField::stages);
-      if (stages == 0) return;
-      visit(record, stages);
-    }
-  }
-
- private:
-  const Ring<S>& ring_;
-  u32 index_ = 0, phase_ = 0;
 };
 
 // The threads that gather: eight rows at a time, eight lanes to the 128 bytes of a row and slice.

@@ -23,18 +23,6 @@ inline int opaque(int value) {
   return same;
 }
 
-inline const char* opaque(const char* pointer) {
-  const char* same;
-  asm volatile("mov.b64 %0, %1;" : "=l"(same) : "l"(pointer));
-  return same;
-}
-
-// A value that all lanes hold alike, said so that ptxas believes it: what depends on it may then
-// lie in uniform registers, and a loop that it bounds does not diverge.
-inline int uniform(int value) {
-  return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<unsigned>(value)));
-}
-
 template <int Barrier, int Threads>
 inline void bar_sync() {
   asm volatile("bar.sync %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
@@ -44,6 +32,17 @@ inline void bar_sync() {
 template <int Barrier, int Threads>
 inline void bar_arrive() {
   asm volatile("bar.arrive %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
+}
+
+// The same of a barrier chosen at run time.
+template <int Threads>
+inline void bar_sync(int barrier) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(Threads) : "memory");
+}
+
+template <int Threads>
+inline void bar_arrive(int barrier) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(Threads) : "memory");
 }
 
 // Nothing before it may read what an earlier kernel of the stream writes.

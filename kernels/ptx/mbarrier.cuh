@@ -51,16 +51,4 @@ inline bool mbarrier_try_wait_parity(u32 barrier, u32 parity) {
   return done != 0;
 }
 
-// Looks once, without the suspension that try_wait may take.
-inline bool mbarrier_test_wait_parity(u32 barrier, u32 parity) {
-  u32 done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-      " selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return done != 0;
-}
-
 }  // namespace chord::device::ptx

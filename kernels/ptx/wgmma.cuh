@@ -1,4 +1,5 @@
-// wgmma.mma_async.m64nNk16, BF16 in, FP32 out: A in registers, B in shared memory, sums added to.
+// wgmma.mma_async.m64nNk16, BF16 in, FP32 out: A in registers, B in shared memory, sums added to or
+// begun anew.
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp holds 16 of the 64 rows, as
 // the A fragment of mma.m16n8k16; its sums of every n8 step are the C fragment of the same.
 //
@@ -96,53 +97,53 @@ inline u32 wgmma_descriptor_swizzle_128(u32 shared_address) {
 #define CHORD_D31 CHORD_D30, CHORD_D(30)
 #define CHORD_D32 CHORD_D31, CHORD_D(31)
 
-#define CHORD_WGMMA(Steps, N, A0, A1, A2, A3, B)                                   \
-  if constexpr (kSteps == Steps)                                                   \
-  asm volatile(                                                                    \
-      "{\n .reg .pred p;\n .reg .b64 b;\n setp.eq.u32 p, 0, 0;\n"                  \
-      " mov.b64 b, {%" #B                                                          \
-      ", 0x40000040};\n"                                                           \
-      " wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" CHORD_R##Steps \
-      "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, b, p, 1, 1, 0;\n}"             \
-      : CHORD_D##Steps                                                             \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b))
+#define CHORD_WGMMA(Steps, N, A0, A1, A2, A3, B, P)                                         \
+  if constexpr (kSteps == Steps)                                                            \
+  asm volatile("{\n .reg .pred p;\n .reg .b64 b;\n setp.ne.u32 p, %" #P                     \
+               ", 0;\n"                                                                     \
+               " mov.b64 b, {%" #B                                                          \
+               ", 0x40000040};\n"                                                           \
+               " wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" CHORD_R##Steps \
+               "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, b, p, 1, 1, 0;\n}"             \
+               : CHORD_D##Steps                                                             \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "n"(Adds ? 1 : 0))
 
-// d += a * b; `b` is the low half of the descriptor of N = 8 * kSteps rows.
-template <i32 kSteps>
+// d += a * b, or d = a * b; `b` is the low half of the descriptor of N = 8 * kSteps rows.
+template <i32 kSteps, bool Adds = true>
 inline void wgmma_m64k16_bf16(float (&d)[kSteps][4], const u32 (&a)[4], u32 b) {
   static_assert(kSteps >= 1 && kSteps <= 32);
-  CHORD_WGMMA(1, 8, 4, 5, 6, 7, 8);
-  CHORD_WGMMA(2, 16, 8, 9, 10, 11, 12);
-  CHORD_WGMMA(3, 24, 12, 13, 14, 15, 16);
-  CHORD_WGMMA(4, 32, 16, 17, 18, 19, 20);
-  CHORD_WGMMA(5, 40, 20, 21, 22, 23, 24);
-  CHORD_WGMMA(6, 48, 24, 25, 26, 27, 28);
-  CHORD_WGMMA(7, 56, 28, 29, 30, 31, 32);
-  CHORD_WGMMA(8, 64, 32, 33, 34, 35, 36);
-  CHORD_WGMMA(9, 72, 36, 37, 38, 39, 40);
-  CHORD_WGMMA(10, 80, 40, 41, 42, 43, 44);
-  CHORD_WGMMA(11, 88, 44, 45, 46, 47, 48);
-  CHORD_WGMMA(12, 96, 48, 49, 50, 51, 52);
-  CHORD_WGMMA(13, 104, 52, 53, 54, 55, 56);
-  CHORD_WGMMA(14, 112, 56, 57, 58, 59, 60);
-  CHORD_WGMMA(15, 120, 60, 61, 62, 63, 64);
-  CHORD_WGMMA(16, 128, 64, 65, 66, 67, 68);
-  CHORD_WGMMA(17, 136, 68, 69, 70, 71, 72);
-  CHORD_WGMMA(18, 144, 72, 73, 74, 75, 76);
-  CHORD_WGMMA(19, 152, 76, 77, 78, 79, 80);
-  CHORD_WGMMA(20, 160, 80, 81, 82, 83, 84);
-  CHORD_WGMMA(21, 168, 84, 85, 86, 87, 88);
-  CHORD_WGMMA(22, 176, 88, 89, 90, 91, 92);
-  CHORD_WGMMA(23, 184, 92, 93, 94, 95, 96);
-  CHORD_WGMMA(24, 192, 96, 97, 98, 99, 100);
-  CHORD_WGMMA(25, 200, 100, 101, 102, 103, 104);
-  CHORD_WGMMA(26, 208, 104, 105, 106, 107, 108);
-  CHORD_WGMMA(27, 216, 108, 109, 110, 111, 112);
-  CHORD_WGMMA(28, 224, 112, 113, 114, 115, 116);
-  CHORD_WGMMA(29, 232, 116, 117, 118, 119, 120);
-  CHORD_WGMMA(30, 240, 120, 121, 122, 123, 124);
-  CHORD_WGMMA(31, 248, 124, 125, 126, 127, 128);
-  CHORD_WGMMA(32, 256, 128, 129, 130, 131, 132);
+  CHORD_WGMMA(1, 8, 4, 5, 6, 7, 8, 9);
+  CHORD_WGMMA(2, 16, 8, 9, 10, 11, 12, 13);
+  CHORD_WGMMA(3, 24, 12, 13, 14, 15, 16, 17);
+  CHORD_WGMMA(4, 32, 16, 17, 18, 19, 20, 21);
+  CHORD_WGMMA(5, 40, 20, 21, 22, 23, 24, 25);
+  CHORD_WGMMA(6, 48, 24, 25, 26, 27, 28, 29);
+  CHORD_WGMMA(7, 56, 28, 29, 30, 31, 32, 33);
+  CHORD_WGMMA(8, 64, 32, 33, 34, 35, 36, 37);
+  CHORD_WGMMA(9, 72, 36, 37, 38, 39, 40, 41);
+  CHORD_WGMMA(10, 80, 40, 41, 42, 43, 44, 45);
+  CHORD_WGMMA(11, 88, 44, 45, 46, 47, 48, 49);
+  CHORD_WGMMA(12, 96, 48, 49, 50, 51, 52, 53);
+  CHORD_WGMMA(13, 104, 52, 53, 54, 55, 56, 57);
+  CHORD_WGMMA(14, 112, 56, 57, 58, 59, 60, 61);
+  CHORD_WGMMA(15, 120, 60, 61, 62, 63, 64, 65);
+  CHORD_WGMMA(16, 128, 64, 65, 66, 67, 68, 69);
+  CHORD_WGMMA(17, 136, 68, 69, 70, 71, 72, 73);
+  CHORD_WGMMA(18, 144, 72, 73, 74, 75, 76, 77);
+  CHORD_WGMMA(19, 152, 76, 77, 78, 79, 80, 81);
+  CHORD_WGMMA(20, 160, 80, 81, 82, 83, 84, 85);
+  CHORD_WGMMA(21, 168, 84, 85, 86, 87, 88, 89);
+  CHORD_WGMMA(22, 176, 88, 89, 90, 91, 92, 93);
+  CHORD_WGMMA(23, 184, 92, 93, 94, 95, 96, 97);
+  CHORD_WGMMA(24, 192, 96, 97, 98, 99, 100, 101);
+  CHORD_WGMMA(25, 200, 100, 101, 102, 103, 104, 105);
+  CHORD_WGMMA(26, 208, 104, 105, 106, 107, 108, 109);
+  CHORD_WGMMA(27, 216, 108, 109, 110, 111, 112, 113);
+  CHORD_WGMMA(28, 224, 112, 113, 114, 115, 116, 117);
+  CHORD_WGMMA(29, 232, 116, 117, 118, 119, 120, 121);
+  CHORD_WGMMA(30, 240, 120, 121, 122, 123, 124, 125);
+  CHORD_WGMMA(31, 248, 124, 125, 126, 127, 128, 129);
+  CHORD_WGMMA(32, 256, 128, 129, 130, 131, 132, 133);
 }
 
 #undef CHORD_WGMMA

@@ -4,6 +4,7 @@
 
 #include "kernels/routing/rows.cuh"
 #include "kernels/routing/work_list.cuh"
+#include "kernels/tile/pipeline.cuh"
 
 namespace chord::device {
 
@@ -27,6 +28,18 @@ inline TileRows rows_of_tile(const SegmentTable& table, const Place& at) {
   const i32 skipped = (at.tile - column_tile * static_cast<i32>(tiles)) * tile_rows;
   const i32 left = table.rows[at.segment] - skipped;
   return {table.first[at.segment] + skipped, tile_rows < left ? tile_rows : left, column_tile};
+}
+
+inline TileRecord record_of(const Piece& piece, const TileRows& tile, i32 tile_n) {
+  TileRecord record;
+  record.stages = piece.k_end - piece.k_begin;
+  record.steps = (tile.rows + 7) / 8;
+  record.first_column = tile.column_tile * tile_n;
+  record.is_head = piece.k_begin > 0;
+  record.contributors = piece.contributors;
+  record.range = piece.range;
+  record.first_stage = piece.k_begin;
+  return record;
 }
 
 // The entries of a tile's rows, read one piece ahead: a dependent load under a saturated memory

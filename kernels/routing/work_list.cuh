@@ -16,6 +16,13 @@
 // CTA ranges - 1 - r, so that whoever waits, waits for a CTA of lower index; CTAs start in index
 // order, so the one waited for is running or done even when other kernels hold part of the GPU.
 //
+// Where rows stay in shared memory (resident) a tile has all columns, its units are panels of them,
+// and a piece is a run of panels: complete by itself, so nothing is added up, nobody waits, and CTA
+// r runs range r. CTAs are not equally fast there (H200, TP8 down at 1024 tokens: equal shares
+// ended between 122 and 159 us, as the SMs lie), so the last tenth of the list is cut into short
+// ranges, and whoever is free takes the next. Where there is but one buffer of rows, bringing rows
+// more often costs more than that gives.
+//
 // Pure functions of the table; g++ compiles them, and a test walks every range on the CPU and
 // counts each unit once.
 #pragma once
@@ -39,6 +46,11 @@ inline constexpr i32 kFurtherStepCost = 22;
 // wgmma: cost of a unit besides its width. (H200, 256 columns: 320 us in tiles of 64 rows, 440 in
 // tiles of 128.)
 inline constexpr i32 kWidthlessCost = 60;
+// resident: cost of a panel besides its width. (H200, TP8 down.)
+inline constexpr i32 kWidthlessPanelCost = 24;
+inline constexpr i32 kTakenPercent = 10;   // of the cost, in short ranges
+inline constexpr i32 kTakenPerCta = 4;     // short ranges
+inline constexpr i32 kFewPanels = 40;      // of a CTA: too few to be worth a counter
 inline constexpr i32 kMinPieceSlices = 4;  // shorter pieces of K are given to a neighbour
 inline constexpr i32 kFullWave = 94;       // per cent of its places that whole tiles must fill
 
@@ -60,9 +72,9 @@ static_assert(sizeof(SegmentTable) <= abi::segment_table_bytes());
 
 // A place in the list: unit k of tile `tile` (column tile * row tiles + row tile) of a segment.
 struct Place {
-  i32 segment = 0;
-  i32 tile = 0;
-  i32 k = 0;
+  i32 segment;
+  i32 tile;
+  i32 k;
 
   constexpr bool operator==(const Place&) const = default;
 };
@@ -83,7 +95,6 @@ struct WaveTable {
   i64 dealt_cost;  // of all tiles of the waves
   i32 tiles;
   i32 waves;
-  CtaWork work;  // of this CTA
 };
 
 // A division of 64 bits is a call of some hundred instructions, which a plan pays in latency;
@@ -115,10 +126,11 @@ constexpr i32 mma_unit_cost(i32 tile_rows) {
 struct WorkShape {
   Schedule schedule;
   i32 column_tiles;
-  i32 k_stages;
+  i32 k_stages;   // units of a tile; resident: panels
   i32 min_piece;  // units
 
   static constexpr WorkShape of(const Schedule& s, const Problem& p) {
+    if (abi::is_resident(s)) return {s, 1, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)), 1};
     return {s, static_cast<i32>(abi::ceil_div(p.n, s.tile_n)),
             static_cast<i32>(abi::ceil_div(p.k / abi::kAtomDepth, s.slices_per_stage)),
             static_cast<i32>(abi::ceil_div(kMinPieceSlices, s.slices_per_stage))};
@@ -128,7 +140,8 @@ struct WorkShape {
 
   constexpr i32 unit_cost(i32 tile_rows) const {
     if (schedule.mainloop == abi::Mainloop::mma) return mma_unit_cost(tile_rows);
-    return kWidthlessCost + abi::width_of(schedule, tile_rows);
+    return (abi::is_resident(schedule) ? kWidthlessPanelCost : kWidthlessCost) +
+           abi::width_of(schedule, tile_rows);
   }
 
   constexpr i64 cost_of(const Tiling& tiling) const {
@@ -142,6 +155,8 @@ struct Cut {
   i32 ranges = 0;
   bool whole_tiles = false;
   const WaveTable* waves = nullptr;  // dealt out before the ranges
+  i32 taken = 0;      // of the ranges, the last ones, short: whoever is free takes the next
+  i64 head_cost = 0;  // of those before them, if there are any
 };
 
 inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, i32 ctas, bool is_only_window,
@@ -161,6 +176,10 @@ inline Cut cut_of(const SegmentTable& table, const WorkShape& shape, i32 ctas, b
     }
   }
   if (whole) return {ctas, true};
+  if (abi::row_buffers(shape.schedule) > 1 && split == abi::Split::automatic &&
+      table.total_cost >= kFewPanels * ctas * dearest)
+    return {ctas * (1 + kTakenPerCta), false, nullptr, ctas * kTakenPerCta,
+            quotient(table.total_cost, 100) * (100 - kTakenPercent)};
   // Two smallest pieces of a dear tile at least, so that no range is empty inside a tile.
   const i64 most = abi::max_of(1, quotient(table.total_cost, 2 * shape.min_piece * dearest));
   return {static_cast<i32>(abi::min_of(ctas, most)), false};
@@ -207,9 +226,7 @@ class WorkList {
   // Where range r begins; r == ranges gives the end of the list.
   Place start_of(i32 range) const {
     if (range >= cut_.ranges) return {table_.count, 0, 0};
-    const i64 cost = cut_.waves == nullptr
-                         ? quotient(table_.total_cost * range, cut_.ranges)
-                         : cut_.waves->dealt_cost + cut_.waves->share_before[range];
+    const i64 cost = cost_before(range);
     i32 low = 0, high = table_.count - 1;
     while (low < high) {
       const i32 middle = (low + high + 1) / 2;
@@ -236,6 +253,15 @@ class WorkList {
   }
 
  private:
+  i64 cost_before(i32 range) const {
+    if (cut_.waves != nullptr) return cut_.waves->dealt_cost + cut_.waves->share_before[range];
+    if (cut_.taken == 0) return quotient(table_.total_cost * range, cut_.ranges);
+    const i32 heads = cut_.ranges - cut_.taken;
+    if (range <= heads) return quotient(cut_.head_cost * range, heads);
+    return cut_.head_cost +
+           quotient((table_.total_cost - cut_.head_cost) * (range - heads), cut_.taken);
+  }
+
   Place rounded(Place place) const {
     if (cut_.whole_tiles) {
       if (2 * place.k >= shape_.k_stages) return next_tile(place);

@@ -32,12 +32,21 @@ inline constexpr u32 kMinusTwoPow130 = 0x80088008u;  // the subnormal -2^-130, t
 inline constexpr u32 kMinusTwoPow126 = 0x80808080u;
 inline constexpr u32 kTwoPowMinus119 = 0x04000400u;
 inline constexpr u32 kTwoPowMinus115 = 0x06000600u;
+inline constexpr u32 kTwoPow14 = 0x46804680u;
 inline constexpr u32 kCarrier = 0x43004300u;       // 128, twice
 inline constexpr u32 kCarrierPlus8 = 0x43084308u;  // 136, twice
 
 // What the epilogue multiplies by.
 constexpr float output_factor(Dequantisation form) {
   return form == Dequantisation::fused ? 16384.0f : 1.0f;
+}
+
+// Two sums as the BF16 pair of an output row. Scaling by a power of two after the rounding gives
+// the same bits, unless the sum is a subnormal of BF16 before it.
+template <Dequantisation Form>
+inline u32 output_pair(float low, float high) {
+  const u32 pair = ptx::cvt_rn_bf16x2(high, low);
+  return Form == Dequantisation::fused ? ptx::mul_rn_bf16x2(pair, kTwoPow14) : pair;
 }
 
 // The scales of one lane for one strip of one k64 slice, ready for use: for rows g and g + 8,

@@ -1,4 +1,5 @@
-// The ring between the producer and the consumers, and the records that travel with it.
+// The ring between the producer and the consumers, and the records that travel with it. Told of
+// mma; wgmma and resident fill stages otherwise, and each has barriers of its own beside these.
 //
 // One ring of stages runs through all tiles without draining. A stage is full when the tensor
 // copies of its weights and scales have landed (transaction bytes) and every producer lane's
@@ -26,18 +27,19 @@ using abi::i64;
 using abi::Schedule;
 using abi::u32;
 
+inline constexpr u32 kRecordHeaderBytes = 64;
+
 // Header of a record; tile_m source rows and tile_m output rows follow it in shared memory.
 struct TileRecord {
-  i32 stages;        // of this piece; 0 ends the work
+  i32 stages;        // of this piece, or panels; 0 ends the work
   i32 steps;         // n8 steps that hold rows
   i32 first_column;  // n of the tile
   i32 is_head;       // begins inside the tile: store a partial
   i32 contributors;  // ranges whose partials complete this piece
   i32 range;         // of this CTA
   i32 first_stage;   // of K
-  i32 reserved[9];
 };
-static_assert(sizeof(TileRecord) == 64);
+static_assert(sizeof(TileRecord) <= kRecordHeaderBytes);
 
 // Where a field lies, for readers that have the record's address in shared memory.
 enum class RecordField : u32 {
@@ -61,9 +63,10 @@ struct SharedMap {
   static constexpr i64 kWeights = abi::activation_stage_bytes(S);  // inside a stage
   static constexpr i64 kScales = kWeights + abi::weight_stage_bytes(S);
   static constexpr i64 kFetchedPartial = S.stages * kStage;
-  static constexpr i64 kBarriers = kFetchedPartial + abi::fetched_partial_bytes(S);
+  static constexpr i64 kRows = kFetchedPartial + abi::fetched_partial_bytes(S);  // resident
+  static constexpr i64 kBarriers = kRows + abi::row_buffers(S) * abi::row_buffer_bytes(S);
   static constexpr i64 kRecords = kBarriers + abi::barrier_bytes(S);
-  static constexpr i64 kSegments = kRecords + (S.stages + 1) * abi::tile_record_bytes(S);
+  static constexpr i64 kSegments = kRecords + abi::max_records(S) * abi::tile_record_bytes(S);
   static constexpr i64 kWaves = kSegments + abi::segment_table_bytes();
   static constexpr i64 kStaging = abi::round_up(kWaves + abi::wave_table_bytes(S), 16);
   static constexpr i64 kEnd = kStaging + abi::staging_bytes(S);
@@ -80,6 +83,15 @@ struct RingPosition {
   void advance() {
     if (++slot == S.stages) {
       slot = 0;
+      phase ^= 1;
+    }
+  }
+  // The next stage of a warpgroup that has every `Stages`th.
+  template <u32 Stages>
+  void advance() {
+    slot += Stages;
+    if (slot >= S.stages) {
+      slot -= S.stages;
       phase ^= 1;
     }
   }
@@ -107,12 +119,20 @@ class Ring {
   u32 full(u32 slot) const { return barriers_ + 8 * slot; }
   u32 empty(u32 slot) const { return barriers_ + 8 * (S.stages + slot); }
   u32 fetched() const { return barriers_ + 8 * (2 * S.stages); }
+  // resident only: of a buffer of rows.
+  u32 rows_full(u32 buffer) const { return barriers_ + 8 * (2 * S.stages + 1 + buffer); }
+  u32 rows_empty(u32 buffer) const { return rows_full(buffer + abi::kMaxRowBuffers); }
+  u32 run_written(u32 index) const { return rows_full(index + 2 * abi::kMaxRowBuffers); }
+  u32 rows(u32 buffer) const {
+    return base_ + static_cast<u32>(SharedMap<S>::kRows + buffer * abi::row_buffer_bytes(S));
+  }
   // wgmma only.
   u32 landed(u32 slot) const { return barriers_ + 8 * (2 * S.stages + 1 + slot); }
   u32 recorded(u32 index) const { return barriers_ + 8 * (3 * S.stages + 1 + index); }
-  u32 staging(u32 warp) const {
+  // Of those who store together: a warp, or a warpgroup.
+  u32 staging(u32 team) const {
     return base_ + static_cast<u32>(SharedMap<S>::kStaging +
-                                    warp * abi::kStagingRows * abi::staging_row_bytes(S));
+                                    team * abi::staging_rows(S) * abi::staging_row_bytes(S));
   }
   u32 fetched_partial() const { return base_ + static_cast<u32>(SharedMap<S>::kFetchedPartial); }
 
@@ -124,20 +144,32 @@ class Ring {
   u32 record_address(u32 index) const {
     return base_ + static_cast<u32>(SharedMap<S>::kRecords + index * abi::tile_record_bytes(S));
   }
-  static constexpr u32 kSourceRows = sizeof(TileRecord);
-  static constexpr u32 kOutputRows = kSourceRows + 4 * S.tile_m;
+  static constexpr u32 kSourceRows = kRecordHeaderBytes;
+  static constexpr u32 kOutputRows = kSourceRows + (abi::is_resident(S) ? 0 : 4 * S.tile_m);
 
-  static i32* source_rows(TileRecord* record) { return reinterpret_cast<i32*>(record + 1); }
-  static i32* output_rows(TileRecord* record) { return source_rows(record) + S.tile_m; }
+  static i32* source_rows(TileRecord* record) {
+    return reinterpret_cast<i32*>(reinterpret_cast<char*>(record) + kSourceRows);
+  }
+  static i32* output_rows(TileRecord* record) {
+    return reinterpret_cast<i32*>(reinterpret_cast<char*>(record) + kOutputRows);
+  }
 
-  // How many arrivals fill a stage, and how many say that its gathered rows have landed.
+  // How many arrivals fill a stage, and how many threads gather rows: their arrivals say that the
+  // rows of a stage have landed, or fill a buffer of them.
   void initialise(u32 fillers, u32 gatherers = 0) const {
     for (u32 slot = 0; slot < S.stages; ++slot) {
       ptx::mbarrier_init(full(slot), fillers);
-      ptx::mbarrier_init(empty(slot), kReleases * abi::kConsumerWarps);
-      if (gatherers > 0) ptx::mbarrier_init(landed(slot), gatherers);
+      ptx::mbarrier_init(empty(slot), kReleases * abi::warps_of_stage(S));
+      if (S.mainloop == abi::Mainloop::wgmma) ptx::mbarrier_init(landed(slot), gatherers);
     }
     ptx::mbarrier_init(fetched(), 1);
+    for (i32 buffer = 0; buffer < abi::row_buffers(S); ++buffer) {
+      ptx::mbarrier_init(rows_full(buffer), gatherers);
+      ptx::mbarrier_init(rows_empty(buffer), kReleases * abi::kConsumerWarps);
+    }
+    if constexpr (abi::is_resident(S))
+      for (u32 index = 0; index <= abi::row_buffers(S); ++index)
+        ptx::mbarrier_init(run_written(index), 1);
     if constexpr (S.mainloop == abi::Mainloop::wgmma)
       for (u32 index = 0; index <= S.stages; ++index) ptx::mbarrier_init(recorded(index), 32);
     ptx::fence_mbarrier_init();
@@ -160,20 +192,26 @@ class Ring {
     while (!ptx::mbarrier_try_wait_parity(recorded(index), phase)) {
     }
   }
+  void wait_rows_full(u32 buffer, u32 phase) const {
+    while (!ptx::mbarrier_try_wait_parity(rows_full(buffer), phase)) {
+    }
+  }
+  void wait_rows_empty(u32 buffer, u32 phase) const {
+    while (!ptx::mbarrier_try_wait_parity(rows_empty(buffer), phase ^ 1)) {
+    }
+  }
+  void wait_run_written(u32 index, u32 phase) const {
+    while (!ptx::mbarrier_try_wait_parity(run_written(index), phase)) {
+    }
+  }
   // Filled once in a launch at most.
   void wait_fetched() const {
     while (!ptx::mbarrier_try_wait_parity(fetched(), 0)) {
     }
   }
   // __syncwarp orders the reads of all lanes before lane 0's arrive, which releases them.
-  void release(const RingPosition<S>& at, u32 lane) const {
-    if constexpr (S.release == abi::Release::every_lane) {
-      ptx::mbarrier_arrive(empty(at.slot));
-    } else {
-      __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(empty(at.slot));
-    }
-  }
+  void release(const RingPosition<S>& at, u32 lane) const { release(empty(at.slot), lane); }
+  void release_rows(u32 buffer, u32 lane) const { release(rows_empty(buffer), lane); }
   // The same without a branch, which would keep instructions apart that may overlap.
   void release_if(bool condition, const RingPosition<S>& at, u32 lane) const {
     const bool arrives = S.release == abi::Release::every_lane || lane == 0;
@@ -182,6 +220,15 @@ class Ring {
   }
 
  private:
+  static void release(u32 barrier, u32 lane) {
+    if constexpr (S.release == abi::Release::every_lane) {
+      ptx::mbarrier_arrive(barrier);
+    } else {
+      __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(barrier);
+    }
+  }
+
   char* shared_;
   u32 base_;
   u32 barriers_;

@@ -89,10 +89,7 @@ class Partials {
   // leave no room for more.
   void add_few(float (&acc)[Strips][Steps][4], i32 first, i32 count) const {
     constexpr i32 kAtOnce = 8;
-    for (i32 i = lane_; i < count; i += 32)
-      while (ptx::ld_acquire_gpu(flag(first + i)) == 0) {
-      }
-    __syncwarp();
+    await_flags(first, count);
     for (i32 i = 0; i < count; ++i) {
       const float* slot = partials_ + (first + i) * kSlotFloats;
 #pragma unroll
@@ -112,17 +109,13 @@ class Partials {
         }
       }
     }
-    __syncwarp();
-    for (i32 i = lane_; i < count; i += 32) ptx::st_relaxed_gpu(flag(first + i), 0);
+    clear_flags(first, count);
   }
 
   // The partials of `count` ranges from `first` on. Flags are awaited by one lane each; the loads
   // of several ranges are in flight at a time, as each costs the latency of the L2.
   void add(float (&acc)[Strips][Steps][4], i32 first, i32 count, i32 steps) const {
-    for (i32 i = lane_; i < count; i += 32)
-      while (ptx::ld_acquire_gpu(flag(first + i)) == 0) {
-      }
-    __syncwarp();
+    await_flags(first, count);
     for (i32 i = 0; i < count; i += kInFlight) {
       ptx::F32x4 part[kInFlight][Strips][Steps];
 #pragma unroll
@@ -145,11 +138,20 @@ class Partials {
           sum[3] += more.w;
         }
     }
-    __syncwarp();
-    for (i32 i = lane_; i < count; i += 32) ptx::st_relaxed_gpu(flag(first + i), 0);
+    clear_flags(first, count);
   }
 
  private:
+  void await_flags(i32 first, i32 count) const {
+    for (i32 i = lane_; i < count; i += 32)
+      while (ptx::ld_acquire_gpu(flag(first + i)) == 0) {
+      }
+    __syncwarp();
+  }
+  void clear_flags(i32 first, i32 count) const {
+    __syncwarp();
+    for (i32 i = lane_; i < count; i += 32) ptx::st_relaxed_gpu(flag(first + i), 0);
+  }
   i32* flag(i32 range) const { return flags_ + range * abi::kConsumerWarps; }
 
   float* partials_;

@@ -62,8 +62,10 @@ constexpr NameTable<Role, 3> kRoles{
     "role", {{{Role::decode, "decode"}, {Role::prefill, "prefill"}, {Role::mix, "mix"}}}};
 constexpr NameTable<ShardAxis, 2> kShardAxes{
     "shard axis", {{{ShardAxis::expert, "ep"}, {ShardAxis::tensor, "tp"}}}};
-constexpr NameTable<abi::Mainloop, 2> kMainloops{
-    "mainloop", {{{abi::Mainloop::mma, "mma"}, {abi::Mainloop::wgmma, "wgmma"}}}};
+constexpr NameTable<abi::Mainloop, 3> kMainloops{"mainloop",
+                                                 {{{abi::Mainloop::mma, "mma"},
+                                                   {abi::Mainloop::wgmma, "wgmma"},
+                                                   {abi::Mainloop::resident, "resident"}}}};
 constexpr NameTable<abi::Dequantisation, 3> kDequantisations{
     "dequantisation",
     {{{abi::Dequantisation::fused, "fused"},

@@ -170,8 +170,7 @@ Status encode(const cuda::DriverApi& driver, const MapShape& shape, abi::TensorM
 Status encode_rows(const cuda::DriverApi& driver, const LaunchShape& shape,
                    abi::GemmParams& params) {
   const KernelSchedule& s = shape.schedule;
-  if (s.mainloop != abi::Mainloop::wgmma || shape.problem.routing == abi::RoutingKind::indexed)
-    return {};
+  if (!abi::uses_wgmma(s) || shape.problem.routing == abi::RoutingKind::indexed) return {};
   const std::uint64_t rows = shape.problem.routing == abi::RoutingKind::grouped_masked
                                  ? params.experts * params.max_m
                                  : params.rows;

@@ -75,7 +75,7 @@ Result<KernelCounts> kernel_counts(std::string_view text, const abi::Schedule& s
                      counts.loops.end();
   if (twice || counts.loops.back().steps != schedule.tile_m / 8)
     return does_not_fit(loops, schedule);
-  if (schedule.mainloop == abi::Mainloop::wgmma) {
+  if (abi::uses_wgmma(schedule)) {
     std::vector<int> steps;
     for (const LoopCounts& loop : counts.loops) steps.push_back(loop.steps);
     if (steps != expected_steps(schedule)) return does_not_fit(loops, schedule);

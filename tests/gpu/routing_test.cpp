@@ -13,7 +13,8 @@ namespace {
 constexpr std::int64_t kExperts = 6;
 constexpr std::uint16_t kNan = 0x7fc0, kInfinity = 0x7f80;
 
-constexpr abi::Mainloop kMainloops[] = {abi::Mainloop::mma, abi::Mainloop::wgmma};
+constexpr abi::Mainloop kMainloops[] = {abi::Mainloop::mma, abi::Mainloop::wgmma,
+                                        abi::Mainloop::resident};
 
 KernelSpec spec_of(abi::Mainloop mainloop, Family family) {
   KernelSpec spec{.family = family, .n = 256, .k = 256, .block_m = 16};

@@ -124,25 +124,84 @@ TEST(Mapping, BehindSixteenRowsPerExpertWgmmaTilesHoldTheRowsOfNearlyEveryExpert
   EXPECT_EQ(fields(16384).mainloop, abi::Mainloop::mma);
 }
 
+TEST(Mapping, RowsStayWhereAllOfKFitsIntoSharedMemory) {
+  GemmDescriptor d = shape(7168, 256);
+  d.family = Family::indexed;
+  d.experts = 384;
+  struct Case {
+    std::int64_t rows;
+    int tile_m, tile_n, widths, width_step, stages, buffers;
+  };
+  for (const Case& c : {Case{384 * 5 + 1, 48, 128, 4, 8, 6, 2},
+                        {1024 * 8, 48, 128, 4, 8, 6, 2},
+                        {2048 * 8, 64, 128, 4, 8, 6, 2},
+                        {4096 * 8, 104, 128, 4, 8, 4, 2},
+                        {8192 * 8, 208, 64, 3, 16, 8, 1},
+                        {16384 * 8, 208, 64, 3, 16, 8, 1}}) {
+    d.rows = c.rows;
+    const KernelSchedule kernel = kernel_fields(d, with_block_m(64), {}).value();
+    EXPECT_EQ(kernel.mainloop, abi::Mainloop::resident) << c.rows;
+    EXPECT_EQ(kernel.tile_m, c.tile_m) << c.rows;
+    EXPECT_EQ(kernel.tile_n, c.tile_n) << c.rows;
+    EXPECT_EQ(kernel.widths, c.widths) << c.rows;
+    EXPECT_EQ(kernel.width_step, c.width_step) << c.rows;
+    EXPECT_EQ(kernel.stages, c.stages) << c.rows;
+    EXPECT_EQ(kernel.slices_per_stage, 4) << c.rows;
+    EXPECT_EQ(abi::row_buffers(kernel), c.buffers) << c.rows;
+  }
+  d.rows = 384 * 5;
+  EXPECT_EQ(kernel_fields(d, with_block_m(64), {})->mainloop, abi::Mainloop::mma);
+  d.rows = 1024 * 8;
+  d.k = 320;
+  EXPECT_EQ(kernel_fields(d, with_block_m(64), {})->mainloop, abi::Mainloop::wgmma);
+  for (const std::int64_t k : {64, 128, 192}) {
+    d.k = k;
+    EXPECT_EQ(kernel_fields(d, with_block_m(64), {})->slices_per_stage, k / 64);
+  }
+  d.k = 256;
+  d.arch = Architecture::sm_100a;
+  EXPECT_EQ(kernel_fields(d, with_block_m(64), {})->mainloop, abi::Mainloop::mma);
+}
+
+TEST(Mapping, APinThatResidentRowsCanNotHonourIsRefused) {
+  GemmDescriptor d = shape(7168, 256);
+  d.family = Family::indexed;
+  d.experts = 384;
+  d.rows = 8192;
+  Overrides pins;
+  pins.slices_per_stage = 2;
+  EXPECT_REFUSED(kernel_fields(d, with_block_m(64), pins), "resident", "slices_per_stage=2",
+                 "K / 64");
+  pins = {};
+  pins.stages = 5;
+  EXPECT_REFUSED(kernel_fields(d, with_block_m(64), pins), "resident", "stages even");
+  d.k = 320;
+  pins = {};
+  pins.mainloop = abi::Mainloop::resident;
+  EXPECT_REFUSED(kernel_fields(d, with_block_m(64), pins), "resident", "K at most 256");
+}
+
 TEST(Mapping, TileChangesOnlyBehindALimit) {
-  for (const Family family : {Family::indexed, Family::grouped_contiguous, Family::grouped_masked})
-    for (const std::int64_t experts : {1, 12, 48, 384}) {
-      GemmDescriptor d = shape(4096, 7168);
-      d.family = family;
-      d.experts = experts;
-      const std::vector<std::int64_t> limits = tile_limits(d);
-      EXPECT_TRUE(std::is_sorted(limits.begin(), limits.end()));
-      std::optional<KernelSchedule> before;
-      for (std::int64_t rows = 1; rows < 400 * experts; ++rows) {
-        d.rows = d.expected_m = rows;
-        const KernelSchedule kernel = kernel_fields(d, with_block_m(8), {}).value();
-        if (before && !(kernel == *before)) {
-          ASSERT_TRUE(std::binary_search(limits.begin(), limits.end(), rows - 1))
-              << name(family) << " " << experts << " experts, " << rows;
+  for (const std::int64_t k : {256, 7168})
+    for (const Family family :
+         {Family::indexed, Family::grouped_contiguous, Family::grouped_masked})
+      for (const std::int64_t experts : {1, 12, 48, 384}) {
+        GemmDescriptor d = shape(4096, k);
+        d.family = family;
+        d.experts = experts;
+        const std::vector<std::int64_t> limits = tile_limits(d);
+        EXPECT_TRUE(std::is_sorted(limits.begin(), limits.end()));
+        std::optional<KernelSchedule> before;
+        for (std::int64_t rows = 1; rows < 400 * experts; ++rows) {
+          d.rows = d.expected_m = rows;
+          const KernelSchedule kernel = kernel_fields(d, with_block_m(8), {}).value();
+          if (before && !(kernel == *before)) {
+            ASSERT_TRUE(std::binary_search(limits.begin(), limits.end(), rows - 1))
+                << name(family) << " " << experts << " experts, " << rows;
+          }
+          before = kernel;
         }
-        before = kernel;
       }
-    }
 }
 
 TEST(Mapping, TileIsNotWiderThanNNeeds) {

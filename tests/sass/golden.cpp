@@ -32,10 +32,11 @@ struct Spec {
   Family family = Family::indexed;
   Overrides pins = {};
   std::int64_t rows_per_expert = 0;  // 0: of decode
+  std::int64_t n = 4096, k = 7168;   // gate and up of Kimi K2.5, EP8
 };
 
 // Every mma tile height on every architecture, one step aside from the tile of decode, then every
-// wgmma tile.
+// wgmma tile, and every one of rows that stay.
 std::vector<Spec> specs() {
   using enum Architecture;
   std::vector<Spec> all;
@@ -57,6 +58,9 @@ std::vector<Spec> specs() {
   all.push_back({.block_m = 64,
                  .pins = {.dequantisation = abi::Dequantisation::ordinary},
                  .rows_per_expert = 85});
+  for (const int rows : {21, 43, 85, 110, 140, 341})  // down, TP8
+    all.push_back({.block_m = 64, .rows_per_expert = rows, .n = 7168, .k = 256});
+  all.push_back({.family = Family::grouped_masked, .rows_per_expert = 64, .n = 7168, .k = 256});
   return all;
 }
 
@@ -66,8 +70,8 @@ Result<GoldenKernel> kernel_of(const Spec& spec) {
   descriptor.family = spec.family;
   descriptor.arch = spec.arch;
   descriptor.num_sms = default_num_sms(spec.arch);
-  descriptor.n = 4096;  // gate and up of Kimi K2.5, EP8
-  descriptor.k = 7168;
+  descriptor.n = spec.n;
+  descriptor.k = spec.k;
   descriptor.experts = 48;
   descriptor.rows = descriptor.experts * spec.rows_per_expert;
   descriptor.expected_m = spec.rows_per_expert;

@@ -137,14 +137,22 @@ Result<Decision> plan_case(const Engine& engine, const BenchCase& one, Architect
     GemmDescriptor first = descriptor;
     first.n = one.routed_by_n;
     first.k = one.routed_by_k;
-    CHORD_TRY(const Decision planned, engine.plan(first));
+    // Kernel fields are pinned for this case, not for the one before; the blocks do not ask for
+    // them.
+    Options options = engine.options();
+    options.overrides =
+        Overrides{.block_m = options.overrides ? options.overrides->block_m : std::nullopt};
+    CHORD_TRY(const Engine plain, Engine::create(options));
+    CHORD_TRY(const Decision planned, plain.plan(first));
     descriptor.block_m = planned.schedule.block_m;
   }
   return engine.plan(descriptor);
 }
 
 Routing routing_of(const BenchCase& one, int block_m) {
-  if (one.family == Family::grouped_contiguous) return padded_rows(one.counts);
+  if (one.family == Family::grouped_contiguous)
+    return one.draw == "exact" ? padded_rows(one.counts)
+                               : ragged_rows(one.counts, abi::ContiguousSpelling::offsets64, 0);
   if (one.family == Family::grouped_masked) return masked(one.counts, one.max_m);
   const auto chosen = random_top_k(one.routed_rows / one.top_k, one.experts, one.top_k);
   return indexed(chosen, one.experts, one.projection == "down" ? 1 : one.top_k, block_m);

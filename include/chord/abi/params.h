@@ -15,7 +15,8 @@ enum class ContiguousSpelling : i32 { m_indices = 0, offsets32 = 1, offsets64 = 
 struct GemmParams {
   TensorMap weights;  // 3-D: {256 x 8 B, K/64, E*N/64}
   TensorMap scales;   // 3-D: {32 x 8 B, K/64, E*N/64}
-  // wgmma, rows that lie together: 3-D {64 BF16, rows, K/64}, one map per compiled tile width.
+  // wgmma and resident, rows that lie together: 3-D {64 BF16, rows, K/64}, one map per compiled
+  // tile width.
   TensorMap rows_of_width[kMaxWidths];
 
   const void* activations;  // BF16 [rows, K]
