@@ -1,7 +1,6 @@
 // Three persistent kernels: mma for few rows and for Blackwell; on Hopper for the rest wgmma, and
-// resident for small K. What is
-// published for clusters, several CTAs per SM or another order of operands maps to them and is
-// reported.
+// resident for small K. What is published for clusters, several CTAs per SM or another order of
+// operands maps to them and is reported.
 #include "heuristics/kernel_mapping.h"
 
 #include <fmt/format.h>
@@ -134,18 +133,16 @@ abi::Dequantisation dequantisation_for(Architecture arch) {
   return is_blackwell(arch) ? abi::Dequantisation::ordinary : abi::Dequantisation::fused;
 }
 
+// As many as leave room for the rest; resident: also for the rows of the next tile, which a long
+// run of narrow panels needs less.
 int stages_for(KernelSchedule kernel) {
-  if (abi::is_resident(kernel)) {
-    // Rows of the next tile are brought meanwhile; a long run of panels needs them less.
-    const int buffers = kernel.tile_n == 64 ? 1 : 2;
-    kernel.stages = 8;
-    while (kernel.stages > 4 &&
-           (abi::row_buffers(kernel) < buffers || abi::shared_bytes(kernel) > abi::kMaxSharedBytes))
-      kernel.stages -= abi::kConsumerGroups;
-    return kernel.stages;
-  }
-  kernel.stages = kernel.mainloop == abi::Mainloop::wgmma ? 8 : kernel.tile_n == 512 ? 3 : 4;
-  while (kernel.stages > 2 && abi::shared_bytes(kernel) > abi::kMaxSharedBytes) --kernel.stages;
+  const bool is_resident = abi::is_resident(kernel);
+  const int buffers = !is_resident ? 0 : kernel.tile_n == 64 ? 1 : 2;
+  const int fewest = is_resident ? 4 : 2;
+  kernel.stages = abi::uses_wgmma(kernel) ? 8 : kernel.tile_n == 512 ? 3 : 4;
+  while (kernel.stages > fewest &&
+         (abi::row_buffers(kernel) < buffers || abi::shared_bytes(kernel) > abi::kMaxSharedBytes))
+    kernel.stages -= is_resident ? abi::kConsumerGroups : 1;
   return kernel.stages;
 }
 

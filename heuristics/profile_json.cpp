@@ -15,15 +15,19 @@ namespace {
 
 constexpr std::int64_t kMaxExperts = 16384;
 
-// An enum's own parser, with file and field in front of its error.
+// An enum's own error, with file and field in front of it.
+Error not_a_name(const Fields& fields, const char* field, const std::string& text,
+                 const Error& error) {
+  return fields.wrong(field, fmt::format("found \"{}\": {}", text, error.found), error.help);
+}
+
 template <class Value>
 Result<Value> named(const Fields& fields, const char* field,
                     Result<Value> (*parse)(std::string_view)) {
   CHORD_TRY(const std::string text, fields.text(field));
   Result<Value> value = parse(text);
   if (value.ok()) return value;
-  return fields.wrong(field, fmt::format("found \"{}\": {}", text, value.error().found),
-                      value.error().help);
+  return not_a_name(fields, field, text, value.error());
 }
 
 template <class Value>
@@ -33,9 +37,7 @@ Result<std::vector<Value>> all_named(const Fields& fields, const char* field,
   std::vector<Value> values;
   for (const std::string& text : texts) {
     Result<Value> value = parse(text);
-    if (!value.ok())
-      return fields.wrong(field, fmt::format("found \"{}\": {}", text, value.error().found),
-                          value.error().help);
+    if (!value.ok()) return not_a_name(fields, field, text, value.error());
     values.push_back(*value);
   }
   return values;
@@ -214,9 +216,7 @@ Status read_measured_kernel(const Fields& fields, MeasuredRow& row) {
     if (!pin.is_measured || !fields.has(pin.field)) continue;
     CHORD_TRY(const std::string text, fields.text(pin.field));
     const Status parsed = pin.parse(row.pins, text);
-    if (!parsed)
-      return fields.wrong(pin.field, fmt::format("found \"{}\": {}", text, parsed.error().found),
-                          parsed.error().help);
+    if (!parsed) return not_a_name(fields, pin.field, text, parsed.error());
   }
   return {};
 }

@@ -2,10 +2,9 @@
 // every number of n8 steps, counted and named by what the schedule says a turn of it does.
 //
 // One turn of the loop is one stage: a consumer warp multiplies slices_per_stage k64 slices of its
-// tile_n / 128 strips of 16 weight rows, each with 4 mma of k16 for every n8 step, or with 4 wgmma
-// of k16 for all n8 steps of a compiled width. An atom of
-// 64 x 64 weights is 4 strips of one slice, wherever its strips lie: per atom is
-// 4 / (slices * strips) of what a turn issues.
+// warp_strips strips of 16 weight rows, each with 4 mma of k16 for every n8 step, or with 4 wgmma
+// of k16 for all n8 steps of a compiled width. An atom of 64 x 64 weights is 4 strips of one slice,
+// wherever its strips lie: per atom is 4 / (slices * strips) of what a turn issues.
 #pragma once
 
 #include <cstdint>

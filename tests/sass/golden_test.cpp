@@ -108,8 +108,10 @@ TEST(SassGolden, ThereIsAKernelOfEveryTileAndArchitecture) {
                  item.key().find(" mma " + std::to_string(tile_m) + "x512") != std::string::npos;
       EXPECT_GE(found, 1) << arch << " " << tile_m;
     }
-  for (const char* tile : {" wgmma 32x512", " wgmma 40x512", " wgmma 56x256", " wgmma 72x256",
-                           " wgmma 88x256", " wgmma 104x256", " wgmma 128x256"}) {
+  for (const char* tile :
+       {" wgmma 32x512", " wgmma 40x512", " wgmma 56x256", " wgmma 72x256", " wgmma 88x256",
+        " wgmma 104x256", " wgmma 128x256", " resident 48x128", " resident 64x128",
+        " resident 104x128", " resident 144x64", " resident 176x64", " resident 208x64"}) {
     int found = 0;
     for (const auto& item : golden["kernels"].items())
       found += item.key().find(tile) != std::string::npos;
