@@ -1,32 +1,34 @@
-// What TieredCache keeps and tells beside the entries themselves: compilers, manifests, the nearest
-// entry of a miss, and the check of a whole folder.
+// What TieredCache keeps beside the entries themselves: compilers, manifests, and its bounds.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "cache/compilers.h"
+#include "cache/pins.h"
 #include "cache/publish.h"
 #include "cache/tiered_cache.h"
 
 namespace chord::cache {
 namespace {
 
-// A miss under CHORD_JIT=never is an error, and its message may take a moment, but not minutes.
-constexpr std::size_t kMostComparedEntries = 2000;
+constexpr std::int64_t kRemoteCompilersLifeNs = std::int64_t{60} * 1'000'000'000;
 
-// Calls visit(path) for every entry of a folder, until it answers false.
-template <class Visit>
-void for_each_entry(const Layout& layout, FileSystem& files, Visit visit) {
-  std::vector<std::string> shards;
-  std::vector<std::string> names;
-  (void)files.list(layout.entries(), shards);
-  for (const std::string& shard : shards) {
-    const std::string folder = layout.entries() + "/" + shard;
-    if (files.list(folder, names)) continue;
-    for (const std::string& name : names)
-      if (is_content_name(name) && !visit(folder + "/" + name)) return;
-  }
+// A file for others, as any program of the user writes it: whole or not at all, but not private.
+FileError write_for_others(FileSystem& files, const Clock& clock, const std::string& path,
+                           std::string_view bytes) {
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0)
+    if (FileError error = files.make_directories(path.substr(0, slash))) return error;
+  const std::string seed = fmt::format("{} {}", files.process_label(), clock.steady_ns());
+  const std::string temporary = fmt::format("{}.{}", path, content_name(seed));
+  std::unique_ptr<FileWriter> writer;
+  if (FileError error = files.create_exclusive(temporary, writer)) return error;
+  FileError error = writer->write(bytes);
+  if (!error) error = writer->finish();
+  if (!error) error = files.rename(temporary, path);
+  if (error) (void)files.remove(temporary);
+  return error;
 }
 
 void append_new(std::vector<std::string>& list, const std::string& text) {
@@ -47,12 +49,15 @@ Status TieredCache::prepare_writable() {
 std::vector<std::string> TieredCache::compiler_identities() {
   std::vector<RecordedCompiler> recorded;
   std::vector<std::string> pinned;
+  const LogSink say_once = [this](LogLevel, std::string_view message) {
+    reporter_.say(Trouble::bad_pin, message);
+  };
   const auto collect = [&](const DiskTier& tier, Trust trust) {
     if (const std::string why = tier.why_root_not_trusted(); !why.empty())
-      return say(said_refused_, fmt::format("cache {}: {}", tier.name(), why));
+      return reporter_.say(Trouble::refused, fmt::format("cache {}: {}", tier.name(), why));
     for (RecordedCompiler& compiler : recorded_compilers(tier.layout(), trust, files_))
       recorded.push_back(std::move(compiler));
-    for (const Manifest& manifest : pinned_manifests(tier.layout(), files_, log_))
+    for (const Manifest& manifest : pinned_manifests(tier.layout(), files_, say_once))
       pinned.push_back(manifest.compiler);
   };
   if (writable_) collect(*writable_, Trust::own);
@@ -64,10 +69,13 @@ std::vector<std::string> TieredCache::compiler_identities() {
   std::vector<std::string> identities;
   for (const RecordedCompiler& compiler : recorded) append_new(identities, compiler.identity);
   for (const std::string& identity : pinned) append_new(identities, identity);
+  const std::lock_guard lock(compilers_mutex_);
+  for (const std::string& identity : learnt_compilers_) append_new(identities, identity);
   return identities;
 }
 
 void TieredCache::record_compiler(const std::string& identity) {
+  record_compiler_in_remotes(identity);
   if (!writable_) return;
   std::string problem;
   if (const Status root = writable_->make_root(); !root)
@@ -76,20 +84,52 @@ void TieredCache::record_compiler(const std::string& identity) {
                cache::record_compiler(writable_->layout(), identity, files_, clock_))
     problem = error.message();
   if (problem.empty()) return;
-  ++counts_.write_failures;
-  say(said_write_failure_, fmt::format("the compiler is not recorded: {}", problem));
+  ++reporter_.counts.write_failures;
+  reporter_.say(Trouble::write_failure, fmt::format("the compiler is not recorded: {}", problem));
 }
 
-bool TieredCache::is_stored(const CacheKey& key) {
-  const auto holds = [&key](CacheTier& tier) {
-    const TierAnswer answer = tier.get(key);
-    if (answer.lookup != Lookup::value) return false;
-    const Result<Entry> entry = parse_entry(answer.bytes);
-    return entry.ok() && check_identity(*entry, key).ok();
-  };
-  if (writable_ && holds(*writable_)) return true;
-  return std::any_of(readonly_.begin(), readonly_.end(),
-                     [&](const std::unique_ptr<DiskTier>& tier) { return holds(*tier); });
+void TieredCache::learn_compiler(const std::string& identity) {
+  const std::lock_guard lock(compilers_mutex_);
+  append_new(learnt_compilers_, identity);
+}
+
+std::vector<std::string> TieredCache::remote_compiler_identities() {
+  if (remotes_->empty()) return {};
+  {
+    const std::lock_guard lock(compilers_mutex_);
+    if (clock_.steady_ns() < remote_compilers_until_ns_) return remote_compilers_;
+  }
+  // Threads that come before the first answer ask as well: none may take "not known yet" for none.
+  std::vector<std::string> identities;
+  std::string why_not;
+  for (const auto& [signer, comment] : settings_.signatures.trusted().all())
+    if (const SharedEntry record = remotes_->find(compilers_key(signer), Damage::leave, why_not))
+      for (const std::string& identity : compilers_of(*record)) append_new(identities, identity);
+  const std::lock_guard lock(compilers_mutex_);
+  // A store that could not be asked is asked again as soon as its breaker lets us.
+  if (!remotes_->can_be_asked()) return remote_compilers_;
+  remote_compilers_ = std::move(identities);
+  remote_compilers_until_ns_ = clock_.steady_ns() + kRemoteCompilersLifeNs;
+  return remote_compilers_;
+}
+
+// Under its own signer's key, so that writers with different keys do not overwrite each other. Two
+// writers of one key at once may lose one of two new identities; the next compile adds it again.
+void TieredCache::record_compiler_in_remotes(const std::string& identity) {
+  const SigningKey* key = settings_.signatures.signing_key();
+  if (!remotes_->may_write() || key == nullptr) return;
+  std::string why_not;
+  const SharedEntry known = remotes_->find(compilers_key(key->signer()), Damage::leave, why_not);
+  if (!known && !remotes_->can_be_asked()) return;
+  std::vector<std::string> identities{identity};
+  if (known) {
+    const std::vector<std::string> others = compilers_of(*known);
+    if (!others.empty() && others.front() == identity) return;
+    for (const std::string& other : others) append_new(identities, other);
+  }
+  Entry record = compilers_record(key->signer(), identities);
+  settings_.signatures.sign(record);
+  remotes_->publish(record.key, serialize(record));
 }
 
 // A rename would replace a device or a link by the manifest, where the user meant to write to it.
@@ -112,17 +152,13 @@ Result<std::string> TieredCache::write_manifest(const Manifest& manifest, const 
     if (name.empty())
       return Error{ErrorCode::invalid_argument, asked, fmt::format("'{}' names a folder", path),
                    "name a file"};
-    if (const FileError error =
-            publish_file(files_, clock_, folder.empty() ? "/" : folder, name, json))
+    if (const FileError error = write_for_others(files_, clock_, path, json))
       return Error{ErrorCode::io_error, asked, error.message(), ""};
   }
   const Status root = prepare_writable();
   if (!root) return path.empty() ? Result<std::string>(root.error()) : Result<std::string>(path);
-  const Layout& layout = writable_->layout();
-  const std::string name = pin_name(manifest);
-  if (const FileError error = publish_file(files_, clock_, layout.pins(), name, json))
-    return Error{ErrorCode::io_error, asked, error.message(), ""};
-  return path.empty() ? layout.pins() + "/" + name : path;
+  CHORD_TRY(std::string pin, pin_manifest(writable_->layout(), manifest, files_, clock_));
+  return path.empty() ? std::move(pin) : path;
 }
 
 Result<Manifest> TieredCache::read_manifest(const std::string& path) {
@@ -131,40 +167,6 @@ Result<Manifest> TieredCache::read_manifest(const std::string& path) {
     return Error{ErrorCode::not_found, fmt::format("manifest {}", path), error.message(),
                  "name a file that chord-prewarm wrote"};
   return parse_manifest(json, path);
-}
-
-std::optional<NearestEntry> TieredCache::nearest(const CacheKey& key) {
-  std::optional<NearestEntry> best;
-  std::size_t left = kMostComparedEntries;
-  const auto compare = [&](const std::string& path) {
-    std::string bytes;
-    if (files_.read(path, bytes)) return true;
-    const Result<Entry> entry = parse_entry(bytes);
-    if (!entry || entry->key == key) return --left > 0;
-    std::vector<std::string> labels = differing_fields(key.text, entry->key.text);
-    if (!best || labels.size() < best->differing_fields.size())
-      best = NearestEntry{entry->key.name, std::move(labels)};
-    return --left > 0;
-  };
-  if (writable_) for_each_entry(writable_->layout(), files_, compare);
-  for (std::size_t i = 0; left > 0 && i < readonly_.size(); ++i)
-    for_each_entry(readonly_[i]->layout(), files_, compare);
-  return best;
-}
-
-VerifyReport TieredCache::verify() {
-  VerifyReport report;
-  if (!writable_) return report;
-  for_each_entry(writable_->layout(), files_, [&](const std::string& path) {
-    std::string bytes;
-    const FileError error = files_.read(path, bytes);
-    const Result<Entry> entry = parse_entry(bytes);
-    ++report.entries;
-    report.bytes += bytes.size();
-    if (error || !entry || !path.ends_with(entry->key.name)) report.damaged.push_back(path);
-    return true;
-  });
-  return report;
 }
 
 PruneReport TieredCache::prune() { return pruner_ ? pruner_->prune(0) : PruneReport{}; }

@@ -11,6 +11,7 @@ namespace chord::cache {
 namespace {
 
 constexpr std::size_t kMaxIdentityBytes = 4096;
+constexpr std::size_t kMostRemoteIdentities = 32;
 
 bool is_trusted_folder(const std::string& path, Trust trust, FileSystem& files) {
   FileStat stat;
@@ -54,6 +55,30 @@ std::vector<RecordedCompiler> recorded_compilers(const Layout& layout, Trust tru
                      return a.last_use_ns > b.last_use_ns;
                    });
   return compilers;
+}
+
+CacheKey compilers_key(const std::string& signer) {
+  return KeyBuilder().field("record", "compilers").field("signer", signer).finish();
+}
+
+Entry compilers_record(const std::string& signer, const std::vector<std::string>& identities) {
+  Entry record;
+  record.key = compilers_key(signer);
+  record.kernel_name = "compilers";
+  for (std::size_t i = 0; i < std::min(identities.size(), kMostRemoteIdentities); ++i)
+    record.cubin += identities[i] + "\n";
+  return record;
+}
+
+std::vector<std::string> compilers_of(const Entry& record) {
+  std::vector<std::string> identities;
+  std::string_view text = record.cubin;
+  while (!text.empty() && identities.size() < kMostRemoteIdentities) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0 && end <= kMaxIdentityBytes) identities.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return identities;
 }
 
 }  // namespace chord::cache

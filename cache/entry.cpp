@@ -15,7 +15,10 @@ namespace {
 
 constexpr std::size_t kChecksumDigits = 32;
 
-std::string magic() { return fmt::format("chord cubin {}\n", kSchemaVersion); }
+constexpr std::string_view kMagicPrefix = "chord cubin ";
+constexpr std::string_view kSignedMagic = "chord cubin signature 1\n";
+
+std::string magic() { return fmt::format("{}{}\n", kMagicPrefix, kSchemaVersion); }
 
 Error corrupt(std::string found) {
   return Error{ErrorCode::corrupt, "cache entry", std::move(found), ""};
@@ -64,36 +67,58 @@ Status read_fields(std::string_view text, Entry& entry) {
   CHORD_TRY(reader.number("local_bytes", entry.local_bytes));
   CHORD_TRY(reader.number("cluster", entry.cluster));
   CHORD_TRY(reader.text("cubin_sha256", entry.cubin_sha256));
+  CHORD_TRY(reader.text("signer", entry.signer));
+  CHORD_TRY(reader.text("signature", entry.signature));
   CHORD_TRY(reader.text("cubin", entry.cubin));
   if (!reader.at_end()) return corrupt("bytes after the last field");
   return {};
 }
 
+void append_facts(std::string& text, const Entry& entry) {
+  append_field(text, "key", entry.key.text);
+  append_field(text, "kernel_name", entry.kernel_name);
+  append_field(text, "arch", entry.arch);
+  append_field(text, "compiler", entry.compiler);
+  append_field(text, "compile_ms", fmt::format("{}", entry.compile_ms));
+  append_field(text, "threads", std::to_string(entry.threads));
+  append_field(text, "shared_bytes", std::to_string(entry.shared_bytes));
+  append_field(text, "registers", std::to_string(entry.registers));
+  append_field(text, "local_bytes", std::to_string(entry.local_bytes));
+  append_field(text, "cluster", std::to_string(entry.cluster));
+  append_field(text, "cubin_sha256", entry.cubin_sha256);
+}
+
 }  // namespace
 
+std::string signed_text(const Entry& entry) {
+  std::string text(kSignedMagic);
+  append_facts(text, entry);
+  return text;
+}
+
 std::string serialize(const Entry& entry) {
-  std::string fields;
-  fields.reserve(entry.cubin.size() + entry.key.text.size() + 512);
-  append_field(fields, "key", entry.key.text);
-  append_field(fields, "kernel_name", entry.kernel_name);
-  append_field(fields, "arch", entry.arch);
-  append_field(fields, "compiler", entry.compiler);
-  append_field(fields, "compile_ms", fmt::format("{}", entry.compile_ms));
-  append_field(fields, "threads", std::to_string(entry.threads));
-  append_field(fields, "shared_bytes", std::to_string(entry.shared_bytes));
-  append_field(fields, "registers", std::to_string(entry.registers));
-  append_field(fields, "local_bytes", std::to_string(entry.local_bytes));
-  append_field(fields, "cluster", std::to_string(entry.cluster));
-  append_field(fields, "cubin_sha256", entry.cubin_sha256);
-  append_field(fields, "cubin", entry.cubin);
-  return magic() + content_name(fields) + "\n" + fields;
+  const std::string first = magic();
+  std::string bytes;
+  bytes.reserve(entry.cubin.size() + entry.key.text.size() + 1024);
+  bytes.append(first).append(kChecksumDigits, '0').push_back('\n');
+  const std::size_t begin = bytes.size();
+  append_facts(bytes, entry);
+  append_field(bytes, "signer", entry.signer);
+  append_field(bytes, "signature", entry.signature);
+  append_field(bytes, "cubin", entry.cubin);
+  bytes.replace(first.size(), kChecksumDigits, content_name(std::string_view(bytes).substr(begin)));
+  return bytes;
+}
+
+bool is_other_schema(std::string_view bytes) {
+  return bytes.starts_with(kMagicPrefix) && !bytes.starts_with(magic());
 }
 
 Result<Entry> parse_entry(std::string_view bytes) {
   const std::string expected_magic = magic();
   if (!bytes.starts_with(expected_magic))
-    return corrupt(bytes.starts_with("chord cubin ") ? "it is of another schema"
-                                                     : "it is not an entry of this cache");
+    return corrupt(is_other_schema(bytes) ? "it is of another schema"
+                                          : "it is not an entry of this cache");
   bytes.remove_prefix(expected_magic.size());
   if (bytes.size() <= kChecksumDigits || bytes[kChecksumDigits] != '\n')
     return corrupt("it is cut short");

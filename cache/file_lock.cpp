@@ -8,6 +8,8 @@
 #include <ctime>
 #include <utility>
 
+#include "cache/printable.h"
+
 namespace chord::cache {
 namespace {
 
@@ -69,11 +71,7 @@ KeyLocks::Outcome KeyLocks::acquire(const std::string& key_name, std::int64_t wa
 std::string KeyLocks::owner_of(const std::string& path) {
   std::string record;
   if (files_.read(path, record) || record.empty()) return "a process that left no record";
-  record.resize(std::min(record.size(), kMaxRecordBytes));
-  record.erase(std::find(record.begin(), record.end(), '\n'), record.end());
-  std::replace_if(
-      record.begin(), record.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
-  return record;
+  return printable(record.substr(0, record.find('\n')), kMaxRecordBytes);
 }
 
 void KeyLocks::say_whom_we_wait_for(const std::string& key_name, std::int64_t wait_ms) {

@@ -14,8 +14,9 @@
 
 namespace chord::cache {
 
-// Of keys, entries and the folder. A new number orphans what exists; the pruner sweeps it.
-inline constexpr int kSchemaVersion = 1;
+// Of keys, entries and the folder. A new number orphans what exists; the pruner sweeps it once it
+// has not been used for long. 2: entries carry a signature.
+inline constexpr int kSchemaVersion = 2;
 
 // XXH3-128 in 32 lower-case hex digits.
 std::string content_name(std::string_view bytes);

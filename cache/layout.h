@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "cache/key.h"
 
@@ -29,6 +31,19 @@ struct Layout {
   std::string lock(std::string_view name) const { return fmt::format("{}/{}.lock", locks(), name); }
   std::string pins() const { return root + "/pins"; }
   std::string compilers() const { return root + "/compilers"; }
+
+  // The subfolders of a schema's folder: the first two digits of the names of entries.
+  static bool is_shard(std::string_view name) {
+    return name.size() == 2 && name.find_first_not_of("0123456789abcdef") == name.npos;
+  }
+  // The schema whose entries a folder in the root holds; -1 if its name is of something else.
+  static int schema_of(std::string_view name) {
+    if (!name.starts_with(kEntriesPrefix)) return -1;
+    name.remove_prefix(kEntriesPrefix.size());
+    int schema = -1;
+    const auto [stop, problem] = std::from_chars(name.data(), name.data() + name.size(), schema);
+    return problem == std::errc{} && stop == name.data() + name.size() ? schema : -1;
+  }
 
   static constexpr std::string_view kEntriesPrefix = "v";
   static constexpr std::string_view kTemporaryPrefix = ".tmp-";

@@ -95,7 +95,7 @@ json key_to_json(const ManifestKey& key) {
 std::string to_json(const Manifest& manifest) {
   json keys = json::array();
   for (const ManifestKey& key : manifest.keys) keys.push_back(key_to_json(key));
-  const json object{{"schema", kSchemaVersion},
+  const json object{{"schema", manifest.schema},
                     {"label", manifest.label},
                     {"compiler", manifest.compiler},
                     {"coverage",
@@ -119,9 +119,10 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view origin) 
   const json* coverage = reader.find("coverage");
   const json* keys = reader.find("keys");
   if (reader.problem()) return refuse(origin, *reader.problem());
-  if (schema != kSchemaVersion)
-    return refuse(origin,
-                  fmt::format("it is of schema {}, this library reads {}", schema, kSchemaVersion));
+  if (schema < 1 || schema > kSchemaVersion)
+    return refuse(origin, fmt::format("it is of schema {}, this library reads up to {}", schema,
+                                      kSchemaVersion));
+  manifest.schema = static_cast<int>(schema);
   ObjectReader coverage_reader(*coverage, "coverage");
   manifest.coverage.keys = coverage_reader.count("keys");
   manifest.coverage.present = coverage_reader.count("present");
@@ -136,7 +137,11 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view origin) 
   return manifest;
 }
 
-std::string pin_name(const Manifest& manifest) { return content_name(manifest.label) + ".json"; }
+std::string pin_name(const Manifest& manifest) {
+  // The names that the first schema used stay as they were, so that its library finds its own.
+  if (manifest.schema == 1) return content_name(manifest.label) + ".json";
+  return content_name(fmt::format("{} {}", manifest.schema, manifest.label)) + ".json";
+}
 
 std::vector<Manifest> pinned_manifests(const Layout& layout, FileSystem& files,
                                        const LogSink& log) {

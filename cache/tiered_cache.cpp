@@ -10,9 +10,6 @@
 namespace chord::cache {
 namespace {
 
-// How long a remote tier that failed is not asked again.
-constexpr std::int64_t kLeaveAloneNs = std::int64_t{30} * 1'000'000'000;
-
 Status check_asked_for(const std::string& path, FileSystem& files) {
   FileStat stat;
   std::string found;
@@ -28,19 +25,21 @@ Status check_asked_for(const std::string& path, FileSystem& files) {
 }  // namespace
 
 TieredCache::TieredCache(CacheSettings settings, FileSystem& files, Clock& clock, LogSink log)
-    : settings_(std::move(settings)), files_(files), clock_(clock), log_(std::move(log)) {
+    : settings_(std::move(settings)),
+      files_(files),
+      clock_(clock),
+      reporter_(std::move(log), settings_.on_event),
+      reader_(reporter_, settings_.signatures) {
   for (const std::string& folder : settings_.readonly_dirs)
     readonly_.push_back(std::make_unique<DiskTier>(folder, Access::read_only, files_, clock_));
-  for (const auto& tier : settings_.remote_tiers) {
-    remotes_.push_back(std::make_unique<Remote>());
-    remotes_.back()->tier = tier;
-  }
+  remotes_ = std::make_unique<Remotes>(settings_.remote_tiers, settings_.leases, reporter_, reader_,
+                                       clock_);
   if (!settings_.writable_dir) return;
   const Layout layout{*settings_.writable_dir};
   writable_ = std::make_unique<DiskTier>(layout.root, Access::read_write, files_, clock_);
-  locks_ = std::make_unique<KeyLocks>(layout, files_, clock_, log_);
-  pruner_ = std::make_unique<Pruner>(layout, Limits{settings_.max_bytes, settings_.max_files},
-                                     files_, clock_, log_);
+  locks_ = std::make_unique<KeyLocks>(layout, files_, clock_, reporter_.sink());
+  const Limits limits{settings_.max_bytes, settings_.max_files, settings_.max_age_ns};
+  pruner_ = std::make_unique<Pruner>(layout, limits, files_, clock_, reporter_.sink());
 }
 
 Result<std::unique_ptr<TieredCache>> TieredCache::open(CacheSettings settings, FileSystem& files,
@@ -59,125 +58,85 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(CacheSettings settings, F
       new TieredCache(std::move(settings), files, clock, std::move(log)));
 }
 
-std::shared_ptr<const Entry> TieredCache::find(const CacheKey& key) {
-  return look(key, Damage::leave);
-}
+SharedEntry TieredCache::find(const CacheKey& key) { return look(key, Damage::leave); }
 
-TieredCache::Shared TieredCache::look(const CacheKey& key, Damage damage) {
-  if (Shared entry = memory_.find(key)) {
-    ++counts_.memory_hits;
+SharedEntry TieredCache::fetch(const CacheKey& key) { return look(key, Damage::set_aside); }
+
+SharedEntry TieredCache::look(const CacheKey& key, Damage damage) {
+  if (SharedEntry entry = memory_.find(key)) {
+    ++reporter_.counts.memory_hits;
+    reporter_.event({.kind = CacheEvent::Kind::hit, .key = key.name, .tier = "memory"});
     return entry;
   }
   std::string why_not;
-  Shared entry = look_in_writable(key, damage, why_not);
+  SharedEntry entry = look_in_writable(key, damage, why_not);
   for (std::size_t i = 0; !entry && i < readonly_.size(); ++i)
-    entry = read(*readonly_[i], key, damage, counts_.readonly_hits, why_not);
+    entry = look_in_folder(*readonly_[i], key, damage, reporter_.counts.readonly_hits, why_not);
+  const bool came_from_remote = !entry;
   if (!entry) entry = look_in_remotes(key, damage, why_not);
   if (entry) {
-    memory_.insert(key, entry);
-  } else {
-    ++counts_.misses;
-    log_(LogLevel::debug, fmt::format("miss {}: {}", key.name,
-                                      why_not.empty() ? "there is no tier to look in" : why_not));
+    // A look that keeps nothing on disk keeps nothing in memory either: the next one would take
+    // that for a hit and never fill the folder.
+    const bool is_kept = damage == Damage::set_aside || !came_from_remote;
+    if (is_kept) memory_.insert(key, entry);
+    return entry;
   }
+  ++reporter_.counts.misses;
+  if (why_not.empty()) why_not = "there is no tier to look in";
+  reporter_.log(LogLevel::debug, fmt::format("miss {}: {}", key.name, why_not));
+  reporter_.event({.kind = CacheEvent::Kind::miss, .key = key.name, .text = why_not});
+  return nullptr;
+}
+
+SharedEntry TieredCache::look_in_folder(DiskTier& tier, const CacheKey& key, Damage damage,
+                                        std::atomic<std::uint64_t>& hits, std::string& why_not) {
+  TierLook look = reader_.read(tier, TierOrigin::this_machine, key, damage, hits);
+  if (look.entry) return std::move(look.entry);
+  if (look.reason == MissReason::failed)
+    reporter_.say(Trouble::failed,
+                  fmt::format("cache {} can not be read: {}", tier.name(), look.text));
+  append_reason(why_not, tier.name(), look.text);
+  return nullptr;
+}
+
+SharedEntry TieredCache::look_in_writable(const CacheKey& key, Damage damage,
+                                          std::string& why_not) {
+  if (!writable_) return nullptr;
+  return look_in_folder(*writable_, key, damage, reporter_.counts.disk_hits, why_not);
+}
+
+SharedEntry TieredCache::look_in_remotes(const CacheKey& key, Damage damage, std::string& why_not) {
+  SharedEntry entry = remotes_->find(key, damage, why_not);
+  if (entry && damage == Damage::set_aside) back_fill(key, *entry);
   return entry;
 }
 
-TieredCache::Shared TieredCache::look_in_writable(const CacheKey& key, Damage damage,
-                                                  std::string& why_not) {
-  if (!writable_) return nullptr;
-  return read(*writable_, key, damage, counts_.disk_hits, why_not);
-}
-
-TieredCache::Shared TieredCache::look_in_remotes(const CacheKey& key, Damage damage,
-                                                 std::string& why_not) {
-  for (const auto& remote : remotes_) {
-    if (is_left_alone(*remote)) continue;
-    Shared entry = read(*remote->tier, key, damage, counts_.remote_hits, why_not);
-    if (!entry) continue;
-    if (damage == Damage::set_aside && writable_) (void)write_to_folder(key, serialize(*entry));
-    return entry;
-  }
-  return nullptr;
-}
-
-TieredCache::Shared TieredCache::read(CacheTier& tier, const CacheKey& key, Damage damage,
-                                      std::atomic<std::uint64_t>& hits, std::string& why_not) {
-  TierAnswer answer = tier.get(key);
-  Result<Entry> entry = parse_entry(answer.bytes);
-  if (answer.lookup == Lookup::value && !entry) {
-    // Before a file is called damaged: another process may just have replaced it.
-    TierAnswer again = tier.get(key);
-    if (again.lookup != Lookup::value || again.bytes != answer.bytes) {
-      answer = std::move(again);
-      entry = parse_entry(answer.bytes);
-    }
-  }
-  if (answer.lookup != Lookup::value) {
-    report_no_value(tier, answer);
-    why_not += fmt::format("{}{}: {}", why_not.empty() ? "" : "; ", tier.name(), answer.reason);
-    return nullptr;
-  }
-  counts_.bytes_read += answer.bytes.size();
-  std::string problem;
-  if (!entry) {
-    problem = entry.error().found;
-    if (damage == Damage::set_aside) tier.set_aside(key, problem);
-  } else if (const Status identity = check_identity(*entry, key); !identity) {
-    problem = identity.error().found;  // a whole entry of another key: it stays until replaced
-  }
-  if (problem.empty()) {
-    ++hits;
-    log_(LogLevel::debug, fmt::format("hit {} in {}", key.name, tier.name()));
-    return std::make_shared<const Entry>(std::move(entry).value());
-  }
-  ++counts_.bad_entries;
-  say(said_damaged_, fmt::format("bad cache entry {} in {}: {}", key.name, tier.name(), problem));
-  why_not += fmt::format("{}{}: {}", why_not.empty() ? "" : "; ", tier.name(), problem);
-  return nullptr;
-}
-
-void TieredCache::report_no_value(const CacheTier& tier, const TierAnswer& answer) {
-  if (answer.lookup == Lookup::refused) {
-    ++counts_.bad_entries;
-    say(said_refused_, fmt::format("cache {}: {}", tier.name(), answer.reason));
-  }
-  if (answer.lookup != Lookup::failed) return;
-  for (const auto& remote : remotes_)
-    if (remote->tier.get() == &tier) return note_failure(*remote, answer.reason);
-  say(said_failed_, fmt::format("cache {} can not be read: {}", tier.name(), answer.reason));
-}
-
-bool TieredCache::is_left_alone(const Remote& remote) const {
-  return clock_.steady_ns() < remote.left_alone_until_ns;
-}
-
-void TieredCache::note_failure(Remote& remote, const std::string& reason) {
-  remote.left_alone_until_ns = clock_.steady_ns() + kLeaveAloneNs;
-  say(remote.was_named, fmt::format("cache {} failed: {}; left alone for {} s", remote.tier->name(),
-                                    reason, kLeaveAloneNs / 1'000'000'000));
-}
-
-Result<std::shared_ptr<const Entry>> TieredCache::get_or_make(const CacheKey& key,
-                                                              const Maker& maker) {
-  if (Shared entry = look(key, Damage::set_aside)) return entry;
-  // A leader may wait for another process first and make the entry then.
-  const std::int64_t patience_ms = 2 * settings_.wait_ms + 1000;
+Result<SharedEntry> TieredCache::get_or_make(const CacheKey& key, const Maker& maker) {
+  if (SharedEntry entry = fetch(key)) return entry;
+  // A leader may wait for another process and for another machine first, and make the entry then.
+  const std::int64_t patience_ms = 3 * settings_.wait_ms + 1000;
   bool joined = false;
   auto answer = flights_.run(
       key, patience_ms, [&] { return make(key, maker); }, joined);
-  if (joined) ++counts_.waits;
+  if (joined) ++reporter_.counts.waits;
   return answer;
 }
 
-Result<TieredCache::Shared> TieredCache::make(const CacheKey& key, const Maker& maker) {
+Result<SharedEntry> TieredCache::make(const CacheKey& key, const Maker& maker) {
   // Another thread may have landed between our miss and our turn.
-  if (Shared entry = memory_.find(key)) {
-    ++counts_.memory_hits;
+  if (SharedEntry entry = memory_.find(key)) {
+    ++reporter_.counts.memory_hits;
     return entry;
   }
-  Shared answer;
+  SharedEntry answer;
   const KeyLocks::Outcome turn = wait_for_turn(key, answer);
+  Remotes::Turn fleet;
+  if (!answer) {
+    fleet = remotes_->wait_for_turn(key, settings_.wait_ms);
+    if (fleet.waited) ++reporter_.counts.waits;
+    if (fleet.entry) back_fill(key, *fleet.entry);
+    answer = std::move(fleet.entry);
+  }
   if (answer) {
     memory_.insert(key, answer);
     return answer;
@@ -187,82 +146,111 @@ Result<TieredCache::Shared> TieredCache::make(const CacheKey& key, const Maker& 
   if (const Status identity = check_identity(*made, key); !identity)
     return Error{ErrorCode::internal, fmt::format("make cache entry {}", key.name),
                  identity.error().found, ""};
-  ++counts_.compiles;
+  ++reporter_.counts.compiles;
+  settings_.signatures.sign(*made);
   // From here on the entry is served whatever the tiers do, and never from what was read back.
   const auto entry = std::make_shared<const Entry>(std::move(made).value());
   memory_.insert(key, entry);
+  reporter_.event(
+      {.kind = CacheEvent::Kind::compile, .key = key.name, .bytes = entry->cubin.size()});
   publish(key, serialize(*entry));
   return entry;
 }
 
-KeyLocks::Outcome TieredCache::wait_for_turn(const CacheKey& key, Shared& answer) {
-  // Without a folder that may be written there is nothing to wait for in it.
-  if (!writable_ || !writable_->make_root()) return {};
+bool TieredCache::may_keep_what_is_made() const {
+  return settings_.signatures.policy() == SignaturePolicy::accept_local ||
+         settings_.signatures.signing_key() != nullptr;
+}
+
+KeyLocks::Outcome TieredCache::wait_for_turn(const CacheKey& key, SharedEntry& answer) {
+  // Without a folder that may be written, or where nothing that is made here is believed, there is
+  // nothing to wait for in it.
+  if (!writable_ || !may_keep_what_is_made() || !writable_->make_root()) return {};
   KeyLocks::Outcome turn = locks_->acquire(key.name, settings_.wait_ms, [&] {
     std::string why_not;
     answer = look_in_writable(key, Damage::set_aside, why_not);
     return answer != nullptr;
   });
-  if (turn.waited) ++counts_.waits;
+  if (turn.waited) {
+    ++reporter_.counts.waits;
+    reporter_.event({.kind = CacheEvent::Kind::wait, .key = key.name});
+  }
   return turn;
 }
 
+// What came from a remote tier is kept here; a folder that does not take it has been named already
+// or will be by the first publish.
+void TieredCache::back_fill(const CacheKey& key, const Entry& entry) {
+  if (!writable_) return;
+  if (write_to_folder(key, serialize(entry))) return;
+  ++reporter_.counts.write_failures;
+}
+
 void TieredCache::publish(const CacheKey& key, std::string_view bytes) {
-  if (writable_) {
-    if (const Status status = write_to_folder(key, bytes); !status) {
-      ++counts_.write_failures;
-      // A folder that is not trusted has been named by the look-up; once is enough.
-      if (said_refused_ && !writable_->why_root_not_trusted().empty()) said_write_failure_ = true;
-      say(said_write_failure_,
-          fmt::format("kernel is served but not cached: {}", status.error().message()));
-    }
-  } else if (!settings_.why_no_writable_dir.empty()) {
-    say(said_write_failure_,
-        fmt::format("kernel is served but not cached: {}", settings_.why_no_writable_dir));
+  publish_to_folder(key, bytes);
+  remotes_->publish(key, bytes);
+}
+
+void TieredCache::publish_to_folder(const CacheKey& key, std::string_view bytes) {
+  std::string problem = settings_.why_no_writable_dir;
+  if (!may_keep_what_is_made()) {
+    problem = "signatures are required, and there is no signing key";
+    ++reporter_.counts.write_failures;
+  } else if (writable_) {
+    const Status status = write_to_folder(key, bytes);
+    if (status) return;
+    problem = status.error().message();
+    ++reporter_.counts.write_failures;
+    // A folder that is not trusted has been named by the look-up; once is enough.
+    if (reporter_.was_said(Trouble::refused) && !writable_->why_root_not_trusted().empty())
+      reporter_.mark_said(Trouble::write_failure);
   }
-  for (const auto& remote : remotes_) {
-    if (!remote->tier->is_writable() || is_left_alone(*remote)) continue;
-    if (const Status status = remote->tier->put(key, bytes); !status) {
-      ++counts_.write_failures;
-      note_failure(*remote, status.error().message());
-    }
-  }
+  if (problem.empty()) return;
+  reporter_.say(Trouble::write_failure,
+                fmt::format("kernel is served but not cached: {}", problem));
+  reporter_.event({.kind = CacheEvent::Kind::write_failure, .key = key.name, .text = problem});
 }
 
 Status TieredCache::write_to_folder(const CacheKey& key, std::string_view bytes) {
   CHORD_TRY(writable_->make_root());
   pruner_->make_room(bytes.size());
   CHORD_TRY(writable_->put(key, bytes));
-  counts_.bytes_written += bytes.size();
+  reporter_.counts.bytes_written += bytes.size();
+  reporter_.event({.kind = CacheEvent::Kind::write,
+                   .key = key.name,
+                   .tier = writable_->name(),
+                   .bytes = bytes.size()});
   return {};
 }
 
-// A warning the first time, a line at debug level afterwards.
-void TieredCache::say(std::atomic<bool>& was_said, const std::string& message) {
-  log_(was_said.exchange(true) ? LogLevel::debug : LogLevel::warn, message);
+Status TieredCache::adopt(const CacheKey& key, std::string_view bytes) {
+  TierLook look = reader_.judge(bytes, TierOrigin::another_machine, key);
+  if (!look.entry)
+    return Error{ErrorCode::corrupt, fmt::format("take cache entry {}", key.name),
+                 std::move(look.text), "let its maker sign it with a key that is trusted here"};
+  // Into memory only where it would be lost otherwise: a bundle brings hundreds at a time.
+  if (writable_) return write_to_folder(key, bytes);
+  memory_.insert(key, std::move(look.entry));
+  return {};
 }
 
-Status TieredCache::adopt(const CacheKey& key, std::string_view bytes) {
-  CHORD_TRY(Entry entry, parse_entry(bytes));
-  CHORD_TRY(check_identity(entry, key));
-  memory_.insert(key, std::make_shared<const Entry>(std::move(entry)));
-  return writable_ ? write_to_folder(key, bytes) : Status{};
+SharedEntry TieredCache::vouch(SharedEntry entry) {
+  const bool has_key = settings_.signatures.signing_key() != nullptr;
+  if (!has_key || settings_.signatures.check(*entry).is_good()) return entry;
+  Entry copy = *entry;
+  settings_.signatures.sign(copy);
+  const auto own = std::make_shared<const Entry>(std::move(copy));
+  memory_.insert(own->key, own);
+  back_fill(own->key, *own);
+  return own;
 }
+
+int TieredCache::share(const Entry& entry) { return remotes_->share(entry.key, serialize(entry)); }
 
 CacheCounters TieredCache::counters() const {
-  CacheCounters counters;
-  counters.memory_hits = counts_.memory_hits;
-  counters.disk_hits = counts_.disk_hits;
-  counters.readonly_hits = counts_.readonly_hits;
-  counters.remote_hits = counts_.remote_hits;
-  counters.misses = counts_.misses;
-  counters.compiles = counts_.compiles;
-  counters.waits = counts_.waits;
-  counters.bad_entries = counts_.bad_entries;
-  counters.write_failures = counts_.write_failures;
+  CacheCounters counters = reporter_.counters();
   counters.evictions = pruner_ ? pruner_->evictions() : 0;
-  counters.bytes_read = counts_.bytes_read;
-  counters.bytes_written = counts_.bytes_written;
+  counters.remotes = remotes_->counters();
   return counters;
 }
 

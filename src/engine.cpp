@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -18,8 +19,10 @@
 #include "src/cubin/recipe.h"
 #include "src/cuda/device.h"
 #include "src/explain_model.h"
+#include "src/inquiry.h"
 #include "src/launch/launch.h"
 #include "src/launch/routing_check.h"
+#include "src/open_cache.h"
 #include "src/prepared_memo.h"
 #include "src/prewarm.h"
 #include "src/source/gemm_source.h"
@@ -37,7 +40,7 @@ struct Engine::State {
   LogSink log;
   base::PosixFileSystem files;
   base::SystemClock clock;
-  std::unique_ptr<cache::TieredCache> cache;
+  OpenedCache opened;
   cubin::NvrtcCompiler compiler;
   std::unique_ptr<cubin::CubinStore> store;
   PreparedMemo memo;
@@ -52,27 +55,49 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
+namespace {
+
+// A deployment that is not in the cache is found out here, and not at the first request.
+Status check_manifest(cache::TieredCache& cache, const Options& options, const LogSink& log) {
+  constexpr std::size_t kMostNamed = 5;
+  if (!options.manifest) return {};
+  const Result<cache::Manifest> read = cache.read_manifest(base::real_path(*options.manifest));
+  if (!read) {
+    if (*options.jit == JitPolicy::never) return read.error();
+    log(LogLevel::warn, read.error().message());
+    return {};
+  }
+  const cache::Manifest& manifest = *read;
+  cache.learn_compiler(manifest.compiler);
+  const cache::CoverageReport report = cache.coverage(manifest);
+  if (report.missing.empty()) return {};
+  std::string found = fmt::format(
+      "{} of its {} kernels are in no tier of the cache:", report.missing.size(), report.keys);
+  for (std::size_t i = 0; i < std::min(report.missing.size(), kMostNamed); ++i)
+    found += fmt::format(" {} ({});", report.missing[i].name, report.missing[i].label);
+  if (report.missing.size() > kMostNamed) found += " and more;";
+  found.pop_back();
+  const Error error{
+      ErrorCode::cache_miss, fmt::format("manifest {} ('{}')", *options.manifest, manifest.label),
+      std::move(found), "import its bundle or prewarm it; chord-cache why KEY asks every tier"};
+  if (*options.jit == JitPolicy::never) return error;
+  log(*options.jit == JitPolicy::warn ? LogLevel::warn : LogLevel::info, error.message());
+  return {};
+}
+
+}  // namespace
+
 Result<Engine> Engine::create(Options from_code) {
   const EnvironmentLookup environment = base::process_environment();
   CHORD_TRY(Options options,
             base::resolve_options(std::move(from_code), environment, parse_overrides));
   LogSink log = base::make_log(*options.log_level, options.log);
   auto state = std::make_unique<State>(std::move(options), log);
-  CHORD_TRY(const base::CacheFolder folder,
-            base::choose_cache_folder(state->options, environment, state->files));
-  cache::CacheSettings settings;
-  settings.writable_dir = folder.path;
-  settings.writable_dir_was_asked_for = folder.asked_for;
-  settings.why_no_writable_dir = folder.why_none;
-  settings.readonly_dirs = state->options.readonly_cache_dirs.value_or(std::vector<std::string>{});
-  settings.max_bytes = state->options.max_cache_bytes;
-  settings.max_files = state->options.max_cache_files;
-  settings.wait_ms = state->options.compile_wait_ms;
-  CHORD_TRY(state->cache,
-            cache::TieredCache::open(std::move(settings), state->files, state->clock, log));
-  state->options.cache_dir = folder.path;
-  state->store =
-      std::make_unique<cubin::CubinStore>(*state->cache, state->compiler, *state->options.jit, log);
+  CHORD_TRY(state->opened,
+            open_cache(state->options, environment, state->files, state->clock, log));
+  state->store = std::make_unique<cubin::CubinStore>(
+      *state->opened.cache, state->compiler, *state->options.jit, log, state->opened.farm.get());
+  CHORD_TRY(check_manifest(*state->opened.cache, state->options, log));
   return Engine(std::move(state));
 }
 
@@ -104,6 +129,15 @@ Result<std::string> Engine::key_text(const Decision& decision) const {
     return Error{ErrorCode::not_found, fmt::format("key of {}", recipe.label),
                  "no cache folder has recorded a compiler yet", "prewarm or compile once"};
   return cubin::readable_key(*key);
+}
+
+Result<Inquiry> Engine::why(const Decision& decision) const {
+  CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(decision));
+  return inquire(recipe, *state_->store, *state_->opened.cache);
+}
+
+Result<Inquiry> Engine::why(const std::string& key) const {
+  return inquire(key, *state_->opened.cache);
 }
 
 namespace {
@@ -150,7 +184,7 @@ Result<LayerExplanation> Engine::explain(const LayerDescriptor& layer) const {
 Result<PrewarmReport> Engine::prewarm(const Deployment& deployment, const PrewarmOptions& options) {
   CHORD_TRY(const std::vector<cubin::Recipe> recipes,
             deployment_recipes(deployment, state_->options));
-  return prewarm_recipes(recipes, deployment, options, *state_->store, *state_->cache);
+  return prewarm_recipes(recipes, deployment, options, *state_->store, *state_->opened.cache);
 }
 
 // --- key -> cubin
@@ -281,7 +315,7 @@ Status Engine::pack(const WeightSource& source, const PackedShape& shape, void* 
 
 // --- sight
 
-CacheCounters Engine::counters() const { return state_->cache->counters(); }
+CacheCounters Engine::counters() const { return state_->opened.cache->counters(); }
 const Options& Engine::options() const { return state_->options; }
 std::string Engine::cache_dir() const { return state_->options.cache_dir.value_or(""); }
 

@@ -21,13 +21,6 @@ namespace {
 // twice that keeps a small build machine out of swap.
 constexpr std::int64_t kBytesPerCompile = std::int64_t{512} << 20;
 
-int jobs_for(int asked) {
-  if (asked > 0) return asked;
-  const int cores = std::max(1u, std::thread::hardware_concurrency());
-  return static_cast<int>(std::clamp<std::int64_t>(base::free_memory_bytes() / kBytesPerCompile, 1,
-                                                   std::int64_t{cores}));
-}
-
 std::string label_of(const Deployment& deployment) {
   std::string text = fmt::format("{} {}{}", deployment.model.model, name(deployment.shard.axis),
                                  deployment.shard.ways);
@@ -54,8 +47,10 @@ class Run {
 
   // Folders that hold everything need not be writable: an image layer, a read-only mount.
   bool is_covered() const {
-    return std::all_of(recipes_.begin(), recipes_.end(),
-                       [this](const cubin::Recipe& recipe) { return store_.find(recipe); });
+    return std::all_of(recipes_.begin(), recipes_.end(), [this](const cubin::Recipe& recipe) {
+      const cubin::EntryPointer entry = store_.find(recipe);
+      return entry && cache_.is_stored(entry->key);
+    });
   }
 
   void work(int jobs) {
@@ -67,6 +62,26 @@ class Run {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     std::sort(report_.missing.begin(), report_.missing.end(),
               [](const PrewarmMissing& a, const PrewarmMissing& b) { return a.label < b.label; });
+  }
+
+  // A folder that is too small has lost by the end what it took at the beginning.
+  void drop_what_was_evicted() {
+    for (std::size_t i = 0; i < recipes_.size(); ++i) {
+      if (!entries_[i] || cache_.is_stored(entries_[i]->key)) continue;
+      ++report_.failed;
+      report_.missing.push_back(
+          {entries_[i]->key.name, recipes_[i].label,
+           "evicted: the bounds of the cache folder are below the deployment"});
+      entries_[i] = nullptr;
+    }
+  }
+
+  // So that a hit needs no compiler, on this machine and on those that share a remote store.
+  void record_compilers() {
+    std::set<std::string> identities;
+    for (const cubin::EntryPointer& entry : entries_)
+      if (entry) identities.insert(entry->compiler);
+    for (const std::string& identity : identities) cache_.record_compiler(identity);
   }
 
   PrewarmReport& report() { return report_; }
@@ -82,10 +97,16 @@ class Run {
     PrewarmProgress progress;
     progress.label = recipe.label;
     std::string reason;
-    cubin::EntryPointer entry = store_.find(recipe);
+    const bool reads_only = options_.dry_run || options_.check;
+    cubin::EntryPointer entry = reads_only ? store_.find(recipe) : store_.fetch(recipe);
     progress.hit = entry != nullptr;
     if (!entry) reason = "not in the cache";
-    if (!entry && !options_.dry_run && !options_.check) {
+    if (entry && !reads_only && !cache_.is_stored(entry->key)) {
+      entry = nullptr;
+      progress.failed = true;
+      reason =
+          "in the remote store, but the cache folder did not take it: is it full or read-only?";
+    } else if (!entry && !reads_only) {
       bool compiled = false;
       Result<cubin::EntryPointer> made = store_.obtain(recipe, &compiled);
       progress.hit = made.ok() && !compiled;  // another process made it meanwhile
@@ -97,6 +118,10 @@ class Run {
         entry = *made;
       progress.failed = entry == nullptr;
     }
+    if (entry && !reads_only) {
+      entry = cache_.vouch(std::move(entry));
+      share(*entry);
+    }
     if (entry) {
       progress.key = entry->key.name;
       progress.compile_ms = entry->compile_ms;
@@ -105,6 +130,16 @@ class Run {
     }
     entries_[index] = entry;
     note(std::move(progress), entry != nullptr, std::move(reason));
+  }
+
+  // What was in the folder already may still be missing in a store that this machine writes to.
+  void share(const cache::Entry& entry) {
+    if (!cache_.may_share()) return;
+    const bool is_new = cache_.share(entry) > 0;
+    const bool is_there = is_new || cache_.is_shared(entry.key);
+    const std::lock_guard lock(mutex_);
+    report_.shared += is_new ? 1 : 0;
+    report_.not_shared += is_there ? 0 : 1;
   }
 
   void note(PrewarmProgress progress, bool present, std::string reason) {
@@ -153,6 +188,13 @@ cache::Manifest manifest_of(const std::vector<cubin::Recipe>& recipes,
 
 }  // namespace
 
+int compile_jobs(int asked) {
+  if (asked > 0) return asked;
+  const int cores = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<int>(std::clamp<std::int64_t>(base::free_memory_bytes() / kBytesPerCompile, 1,
+                                                   std::int64_t{cores}));
+}
+
 Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployment,
                                                       const Options& options) {
   CHORD_TRY(const std::vector<Decision> decisions,
@@ -179,7 +221,9 @@ Result<PrewarmReport> prewarm_recipes(const std::vector<cubin::Recipe>& recipes,
   if (!reads_only && !run.is_covered()) {
     CHORD_TRY(cache.prepare_writable());
   }
-  run.work(jobs_for(options.jobs));
+  run.work(compile_jobs(options.jobs));
+  if (!reads_only && cache.counters().evictions > 0) run.drop_what_was_evicted();
+  if (!reads_only) run.record_compilers();
   PrewarmReport& report = run.report();
   if (!reads_only || !options.manifest.empty()) {
     const cache::Manifest manifest = manifest_of(recipes, run.entries(), deployment);

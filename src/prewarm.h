@@ -15,6 +15,9 @@ namespace chord {
 Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployment,
                                                       const Options& options);
 
+// How many compiles at a time: as asked, else the cores, bounded by free memory.
+int compile_jobs(int asked);
+
 Result<PrewarmReport> prewarm_recipes(const std::vector<cubin::Recipe>& recipes,
                                       const Deployment& deployment, const PrewarmOptions& options,
                                       cubin::CubinStore& store, cache::TieredCache& cache);

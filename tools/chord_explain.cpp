@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <variant>
 
 #include "chord/engine.h"
@@ -14,7 +15,8 @@
 #include "src/explain_text.h"
 #include "src/sass/disassembler.h"
 #include "tools/cli.h"
-#include "tools/cli_model.h"
+#include "tools/cli_remote.h"
+#include "tools/cli_subject.h"
 
 namespace chord::tools {
 namespace {
@@ -22,18 +24,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Flags {
-  ModelFlags model;
-  std::string role;
-  std::string family, profile;
-  std::int64_t n = 0, k = 0, experts = 0;
-  std::int64_t rows = 0, max_m = 0, expected_m = 0;
-  int block_m = 0, num_sms = 0;
-  std::string arch, policy = "measured", cache_dir;
-  bool table = false, source = false, key = false, sass = false, json = false;
+  SubjectFlags subject;
+  std::string policy = "measured", cache_dir;
+  RemoteFlags remote;
+  bool source = false, key = false, sass = false, json = false;
 };
-
-// What is asked: a layer of a model, or one GEMM by its shape.
-using Subject = std::variant<LayerDescriptor, GemmDescriptor>;
 
 constexpr const char* kExamples =
     "  chord-explain --model kimi-k2.5 --ep 8 --role decode --rows 160\n"
@@ -43,57 +38,16 @@ constexpr const char* kExamples =
     " --expected-m 16\n"
     "  chord-explain --model kimi-k2.5 --tp 8 --role prefill --table --json";
 
-void add_shape_flags(CLI::App& app, Flags& flags) {
-  const std::string group = "Shape";
-  const auto size = [&](const char* flag, std::int64_t& value, const char* text) {
-    app.add_option(flag, value, text)
-        ->type_name("COUNT")
-        ->transform(whole_number(1, kMaxTableRows))
-        ->group(group);
-  };
-  app.add_option("--family", flags.family,
-                 "indexed, grouped_contiguous or grouped_masked (by model: indexed)")
-      ->type_name("NAME")
-      ->check(flag_text())
-      ->group(group);
-  app.add_option("--profile", flags.profile,
-                 "indexed: h200_prefill_ep8, h200_tp8, h200_decode_ep8 or blackwell_decode_ep8")
-      ->type_name("NAME")
-      ->check(flag_text())
-      ->group(group);
-  size("--n", flags.n, "output columns of one expert");
-  size("--k", flags.k, "depth");
-  size("--experts", flags.experts, "experts held by this GPU");
-  size("--rows", flags.rows, "routed rows (indexed) or rows (grouped_contiguous)");
-  size("--max-m", flags.max_m, "grouped_masked: rows of one expert's slab");
-  size("--expected-m", flags.expected_m, "grouped_masked: rows expected per expert");
-  app.add_option("--block-m", flags.block_m, "an alignment of the routing that is already fixed")
-      ->type_name("COUNT")
-      ->transform(whole_number(8, 256))
-      ->group(group);
-}
-
 void add_flags(CLI::App& app, Flags& flags) {
-  add_model_flags(app, flags.model);
-  app.add_option("--role", flags.role, "decode (default), prefill or mix")
-      ->type_name("NAME")
-      ->check(flag_text())
-      ->group("Model");
-  add_shape_flags(app, flags);
-  app.add_option("--arch", flags.arch,
-                 "sm_90a (default), sm_100a (default of Blackwell profiles) or sm_103a")
-      ->type_name("NAME")
-      ->check(flag_text());
-  app.add_option("--num-sms", flags.num_sms, "SMs of the GPU; default 132, on Blackwell 148")
-      ->type_name("COUNT")
-      ->transform(whole_number(1, 4096));
+  add_subject_flags(app, flags.subject);
   app.add_option("--policy", flags.policy, "measured (default) or published")
       ->type_name("NAME")
       ->check(flag_text());
   app.add_option("--cache-dir", flags.cache_dir, "cache folder to look into")
       ->type_name("FOLDER")
       ->check(flag_text());
-  app.add_flag("--table", flags.table, "the schedules of all rows instead of one answer");
+  add_remote_flag(app, flags.remote);
+  app.add_flag("--table", flags.subject.table, "the schedules of all rows instead of one answer");
   app.add_flag("--source", flags.source, "the CUDA source that the compiler would be given");
   app.add_flag("--key", flags.key, "the fields that make the cache key");
   app.add_flag("--sass", flags.sass,
@@ -103,98 +57,13 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.footer(help_footer(kExamples));
 }
 
-Status check_sizes(const Flags& flags, Family family) {
-  const std::string asked = fmt::format("--family {}", name(family));
-  if (family == Family::grouped_masked) {
-    if (flags.rows != 0) return bad_flags(asked, "--rows", "give --max-m and --expected-m");
-    if (flags.max_m == 0)
-      return bad_flags(asked, "no --max-m", "give the rows of one expert's slab: --max-m 256");
-    if (flags.expected_m == 0 && !flags.table)
-      return bad_flags(asked, "no --expected-m", "give --expected-m 16, or --table for all");
-    return {};
-  }
-  const std::string extra =
-      first_set({{"--max-m", flags.max_m != 0}, {"--expected-m", flags.expected_m != 0}});
-  if (!extra.empty()) return bad_flags(asked, extra, "that belongs to grouped_masked; give --rows");
-  if (flags.rows == 0 && !flags.table)
-    return bad_flags(asked, "no --rows", "give --rows 160, or --table for all");
-  return {};
-}
-
-Result<Architecture> architecture_of(const Flags& flags) {
-  if (!flags.arch.empty()) return parse_architecture(flags.arch);
-  const bool blackwell = flags.profile.rfind("blackwell", 0) == 0;
-  return blackwell ? Architecture::sm_100a : Architecture::sm_90a;
-}
-
-// A table answers for all rows, so it takes any of them.
-template <class Descriptor>
-void set_sizes(const Flags& flags, Descriptor& descriptor) {
-  descriptor.rows = flags.table && flags.rows == 0 ? 1 : flags.rows;
-  descriptor.max_m = flags.max_m;
-  descriptor.expected_m = flags.table && flags.expected_m == 0 ? 1 : flags.expected_m;
-  if (descriptor.family == Family::grouped_masked)
-    descriptor.rows = 0;
-  else
-    descriptor.expected_m = 0;
-  descriptor.num_sms = flags.num_sms;
-  if (flags.block_m != 0) descriptor.block_m = flags.block_m;
-}
-
-Result<Subject> layer_subject(const Flags& flags) {
-  const std::string extra = first_set({{"--profile", !flags.profile.empty()},
-                                       {"--n", flags.n != 0},
-                                       {"--k", flags.k != 0},
-                                       {"--experts", flags.experts != 0}});
-  if (!extra.empty())
-    return bad_flags("a layer of a model", extra, "a model has its own shapes; leave it out");
-  CHORD_TRY(const ModelConfig model, load_model(flags.model));
-  CHORD_TRY(const Shard shard, shard_of(flags.model));
-  CHORD_TRY(LayerDescriptor layer, shard_layer(model, shard));
-  CHORD_TRY(layer.family, parse_family(flags.family.empty() ? "indexed" : flags.family));
-  CHORD_TRY(layer.role, parse_role(flags.role.empty() ? "decode" : flags.role));
-  CHORD_TRY(layer.arch, architecture_of(flags));
-  CHORD_TRY(check_sizes(flags, layer.family));
-  set_sizes(flags, layer);
-  return Subject(layer);
-}
-
-Result<Subject> shape_subject(const Flags& flags) {
-  if (!flags.role.empty())
-    return bad_flags("one GEMM by its shape", "--role", "a role belongs to --model or --config");
-  if (flags.family.empty())
-    return bad_flags("a decision", "neither a model nor a --family", "see the examples of --help");
-  GemmDescriptor gemm;
-  CHORD_TRY(gemm.family, parse_family(flags.family));
-  const std::string missing =
-      first_set({{"--n", flags.n == 0}, {"--k", flags.k == 0}, {"--experts", flags.experts == 0}});
-  if (!missing.empty())
-    return bad_flags(fmt::format("--family {}", name(gemm.family)), "no " + missing,
-                     "by shape, --n, --k and --experts are needed");
-  const bool indexed = gemm.family == Family::indexed;
-  if (!indexed && !flags.profile.empty())
-    return bad_flags(fmt::format("--family {}", name(gemm.family)), "--profile",
-                     "profiles belong to the indexed family; leave it out");
-  if (indexed && flags.profile.empty())
-    return bad_flags("--family indexed", "no --profile",
-                     "the role and the shard are never guessed: --profile h200_decode_ep8");
-  CHORD_TRY(check_sizes(flags, gemm.family));
-  CHORD_TRY(gemm.arch, architecture_of(flags));
-  gemm.profile = flags.profile;
-  gemm.n = flags.n;
-  gemm.k = flags.k;
-  gemm.experts = flags.experts;
-  set_sizes(flags, gemm);
-  return Subject(gemm);
-}
-
-Result<Subject> subject_of(const Flags& flags) {
+Status check_one_answer(const Flags& flags) {
   const std::string of_one_answer =
       first_set({{"--source", flags.source}, {"--key", flags.key}, {"--sass", flags.sass}});
-  if (flags.table && !of_one_answer.empty())
+  if (flags.subject.table && !of_one_answer.empty())
     return bad_flags("--table", of_one_answer,
                      "source, key and code belong to one answer; leave --table out");
-  return flags.model.any() ? layer_subject(flags) : shape_subject(flags);
+  return {};
 }
 
 // The answer for one projection with what --source, --key and --sass add.
@@ -253,7 +122,7 @@ std::string answer_text(const Flags& flags, const Answer& answer, std::string_vi
 }
 
 Result<int> explain_layer(Engine& engine, const Flags& flags, const LayerDescriptor& layer) {
-  if (flags.table) {
+  if (flags.subject.table) {
     CHORD_TRY(const LayerTable table, layer_table(engine, layer));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
   }
@@ -275,7 +144,7 @@ Result<int> explain_layer(Engine& engine, const Flags& flags, const LayerDescrip
 }
 
 Result<int> explain_gemm(Engine& engine, const Flags& flags, const GemmDescriptor& gemm) {
-  if (flags.table) {
+  if (flags.subject.table) {
     CHORD_TRY(const ScheduleTable table, engine.schedule_table(gemm));
     return flags.json ? print_json(json_of(table)) : print_text(to_text(table));
   }
@@ -292,8 +161,11 @@ Result<int> explain_gemm(Engine& engine, const Flags& flags, const GemmDescripto
 }
 
 Result<int> run(const Flags& flags) {
-  CHORD_TRY(const Subject subject, subject_of(flags));
+  CHORD_TRY(check_one_answer(flags));
+  CHORD_TRY(const Subject subject, subject_of(flags.subject));
   Options options;
+  options.manifest = "";  // planning needs no kernel
+  CHORD_TRY(apply(flags.remote, options));
   CHORD_TRY(options.policy, parse_policy(flags.policy));
   if (!flags.cache_dir.empty()) options.cache_dir = flags.cache_dir;
   CHORD_TRY(Engine engine, Engine::create(std::move(options)));

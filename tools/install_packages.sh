@@ -3,13 +3,17 @@
 #
 #   source tools/install_packages.sh
 #   chord_install_packages            # Debian packages
+#   chord_install_servers             # redis-server and nginx, for tests; nothing is started
 #   chord_find_nvrtc build            # exports what an NVRTC off the loader's path needs
 #   chord_find_nvdisasm build         # exports CHORD_NVDISASM; a warning if there is none
 #
 # Run by itself it does all for ./build. Knows Debian and Ubuntu; elsewhere it says what is needed.
 
 CHORD_PACKAGES=(g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev
-  libgtest-dev libcli11-dev ca-certificates)
+  libgtest-dev libcli11-dev ca-certificates libsodium-dev libzstd-dev libhiredis-dev
+  libcurl4-openssl-dev libarchive-dev)
+# The stores that the tests of the remote tier are run against.
+CHORD_SERVER_PACKAGES=(redis-server nginx-light)
 CHORD_WHEEL_PACKAGES=(python3 python3-pip)
 
 # 13.0 is the first toolkit whose compiler was tried for every architecture here; pinned by content.
@@ -68,6 +72,20 @@ chord_apt_install() {
 
 chord_install_packages() {
   chord_apt_install "${CHORD_PACKAGES[@]}"
+}
+
+# Debian starts a service as it installs it; these are wanted as programs only.
+chord_install_servers() {
+  local missing guard=/usr/sbin/policy-rc.d
+  mapfile -t missing < <(chord_missing_packages "${CHORD_SERVER_PACKAGES[@]}")
+  ((${#missing[@]})) || return 0
+  if [[ ! -e $guard && -w ${guard%/*} ]]; then
+    printf '#!/bin/sh\nexit 101\n' >"$guard" && chmod 755 "$guard"
+    chord_apt_install "${CHORD_SERVER_PACKAGES[@]}" || { rm -f "$guard"; return 1; }
+    rm -f "$guard"
+  else
+    chord_apt_install "${CHORD_SERVER_PACKAGES[@]}"
+  fi
 }
 
 # Version 13 only: Debian's own toolkit is too old for these architectures.

@@ -62,6 +62,8 @@ done
 
 source "$root/tools/install_packages.sh"
 chord_install_packages
+chord_install_servers ||
+  printf 'warning: tests against a real Redis and a real nginx are skipped\n' >&2
 chord_find_nvrtc "$root/build"  # one wheel for every build folder
 chord_find_nvdisasm "$root/build"
 

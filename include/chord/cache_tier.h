@@ -42,26 +42,12 @@ class CacheTier {
   virtual std::string name() const = 0;
   virtual bool is_writable() const = 0;
   virtual TierAnswer get(const CacheKey& key) = 0;
+  // value (the bytes may be left out) or absent: for a tier that can tell without a transfer.
+  virtual TierAnswer probe(const CacheKey& key) { return get(key); }
   virtual Status put(const CacheKey& key, std::string_view bytes) = 0;
   virtual Status remove(const CacheKey& key) = 0;
   // The reader found the bytes of `get` to be damaged: keep them from the next reader.
   virtual void set_aside(const CacheKey& key, std::string_view /*reason*/) { (void)remove(key); }
-};
-
-// Counters of one cache; monotone.
-struct CacheCounters {
-  std::uint64_t memory_hits = 0;
-  std::uint64_t disk_hits = 0;
-  std::uint64_t readonly_hits = 0;
-  std::uint64_t remote_hits = 0;
-  std::uint64_t misses = 0;
-  std::uint64_t compiles = 0;
-  std::uint64_t waits = 0;        // times another compile of the same key was waited for
-  std::uint64_t bad_entries = 0;  // set aside: damaged, wrong key, not trusted
-  std::uint64_t write_failures = 0;
-  std::uint64_t evictions = 0;
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
 };
 
 }  // namespace chord

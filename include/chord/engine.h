@@ -88,6 +88,26 @@ class PreparedKernel {
   std::shared_ptr<const State> state_;
 };
 
+// What one tier of the cache says of a key.
+struct TierStatus {
+  std::string tier;
+  MissReason reason = MissReason::none;  // none: it is there and may be loaded
+  std::string text;                      // why not
+};
+
+// Why a kernel is in the cache, or is not.
+struct Inquiry {
+  std::string label;               // "sm_90a indexed 4096x7168 ..."; empty for a bare key
+  std::optional<std::string> key;  // empty when the compiler's identity is not known
+  std::string key_missing;         // why
+  std::vector<TierStatus> tiers;
+  // For a miss whose fields are known: the stored entry that is most like it.
+  std::optional<std::string> nearest;
+  std::vector<std::string> differing_fields;
+
+  bool is_there() const;
+};
+
 struct PrewarmProgress {
   std::int64_t done = 0;
   std::int64_t total = 0;
@@ -117,6 +137,8 @@ struct PrewarmReport {
   std::int64_t hits = 0;
   std::int64_t compiles = 0;
   std::int64_t failed = 0;
+  std::int64_t shared = 0;      // written to the remote store, which lacked them
+  std::int64_t not_shared = 0;  // the remote store did not take them
   double seconds = 0;
   std::vector<PrewarmMissing> missing;
   std::string manifest;  // path of what was written; empty if none
@@ -140,6 +162,10 @@ class Engine {
   Result<LayerExplanation> explain(const LayerDescriptor& layer) const;
   // The CUDA source that NVRTC would be given, device headers not included.
   Result<std::string> source(const Decision& decision) const;
+  // Asks every tier for a kernel's cubin, also those that are left alone after a failure. Compiles
+  // and changes nothing.
+  Result<Inquiry> why(const Decision& decision) const;
+  Result<Inquiry> why(const std::string& key) const;
   // The key as labelled text, one field a line.
   Result<std::string> key_text(const Decision& decision) const;
 

@@ -2,6 +2,7 @@
 // them; tests replace them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,12 +40,29 @@ struct FileStat {
   std::uint32_t owner = 0;
   std::uint64_t size = 0;
   std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;  // ctime: arrival, use or rewrite; no program can set it
 };
 
 // A lock on a file: held while the object lives, released on destruction and by process death.
 class FileLock {
  public:
   virtual ~FileLock() = default;
+};
+
+// A file read piece by piece, for what is too large for memory; closed on destruction.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+  // `filled` is 0 at the end of the file only.
+  virtual FileError read(char* buffer, std::size_t capacity, std::size_t& filled) = 0;
+};
+
+// A file written piece by piece; closed on destruction, complete after `finish` alone.
+class FileWriter {
+ public:
+  virtual ~FileWriter() = default;
+  virtual FileError write(std::string_view bytes) = 0;
+  virtual FileError finish() = 0;  // fsync and close
 };
 
 // The narrow file layer of the cache. Every call answers an error instead of throwing.
@@ -58,6 +76,11 @@ class FileSystem {
                          FileStat* opened = nullptr) = 0;
   // O_EXCL | O_NOFOLLOW, mode 0600; all bytes written and fsynced.
   virtual FileError write_exclusive(const std::string& path, std::string_view bytes) = 0;
+  // Regular files only; follows symlinks, blocks on no pipe: for content that vouches for itself.
+  virtual FileError open_reader(const std::string& path, std::unique_ptr<FileReader>& reader) = 0;
+  // O_EXCL | O_NOFOLLOW, mode 0666 less the umask: a file for others, not one of the cache.
+  virtual FileError create_exclusive(const std::string& path,
+                                     std::unique_ptr<FileWriter>& writer) = 0;
   virtual FileError rename(const std::string& from, const std::string& to) = 0;  // replaces
   virtual FileError sync_directory(const std::string& path) = 0;
   virtual FileError remove(const std::string& path) = 0;            // a file or an empty folder

@@ -24,6 +24,13 @@ using OverridesParser = std::function<Result<Overrides>(const EnvironmentLookup&
 Result<Options> resolve_options(Options from_code, const EnvironmentLookup& lookup,
                                 const OverridesParser& parse_overrides);
 
+// Passwords and tokens of the remote store that CHORD_*_FILE names, read into the options. A file
+// that can not be read is an error; what it holds is never repeated.
+Status resolve_secrets(Options& options, const EnvironmentLookup& lookup, FileSystem& files);
+
+// Where a path that an operator named leads: secrets and manifests are often mounted as links.
+std::string real_path(const std::string& path);
+
 struct CacheFolder {
   std::optional<std::string> path;  // empty: there is no writable cache
   bool asked_for = false;           // by code or by CHORD_CACHE_DIR

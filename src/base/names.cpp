@@ -94,6 +94,37 @@ constexpr NameTable<LogLevel, 5> kLogLevels{"log level",
 constexpr NameTable<JitPolicy, 3> kJitPolicies{
     "JIT policy",
     {{{JitPolicy::allow, "allow"}, {JitPolicy::warn, "warn"}, {JitPolicy::never, "never"}}}};
+constexpr NameTable<SignaturePolicy, 2> kSignaturePolicies{
+    "signature policy",
+    {{{SignaturePolicy::accept_local, "accept-local"}, {SignaturePolicy::required, "required"}}}};
+constexpr NameTable<CompileAt, 2> kCompilePlaces{
+    "place to compile at", {{{CompileAt::local, "local"}, {CompileAt::farm, "farm"}}}};
+constexpr NameTable<MissReason, kMissReasons> kMissReasonNames{
+    "miss reason",
+    {{{MissReason::none, "none"},
+      {MissReason::absent, "absent"},
+      {MissReason::untrusted, "untrusted"},
+      {MissReason::damaged, "damaged"},
+      {MissReason::older_schema, "older_schema"},
+      {MissReason::other_key, "other_key"},
+      {MissReason::not_signed, "not_signed"},
+      {MissReason::unknown_signer, "unknown_signer"},
+      {MissReason::bad_signature, "bad_signature"},
+      {MissReason::failed, "failed"}}}};
+constexpr NameTable<BreakerState, 3> kBreakerStates{"breaker state",
+                                                    {{{BreakerState::closed, "closed"},
+                                                      {BreakerState::open, "open"},
+                                                      {BreakerState::half_open, "half_open"}}}};
+constexpr NameTable<CacheEvent::Kind, 8> kEventKinds{
+    "cache event",
+    {{{CacheEvent::Kind::hit, "hit"},
+      {CacheEvent::Kind::miss, "miss"},
+      {CacheEvent::Kind::compile, "compile"},
+      {CacheEvent::Kind::wait, "wait"},
+      {CacheEvent::Kind::bad_entry, "bad_entry"},
+      {CacheEvent::Kind::write, "write"},
+      {CacheEvent::Kind::write_failure, "write_failure"},
+      {CacheEvent::Kind::breaker, "breaker"}}}};
 
 Error unsupported_architecture(std::string_view text) {
   return Error{ErrorCode::unsupported, fmt::format("architecture {}", text.substr(0, 64)),
@@ -116,12 +147,21 @@ const char* name(Origin origin) { return kOrigins.name_of(origin); }
 const char* name(Policy policy) { return kPolicies.name_of(policy); }
 const char* name(LogLevel level) { return kLogLevels.name_of(level); }
 const char* name(JitPolicy policy) { return kJitPolicies.name_of(policy); }
+const char* name(SignaturePolicy policy) { return kSignaturePolicies.name_of(policy); }
+const char* name(CompileAt place) { return kCompilePlaces.name_of(place); }
+const char* name(MissReason reason) { return kMissReasonNames.name_of(reason); }
+const char* name(BreakerState state) { return kBreakerStates.name_of(state); }
+const char* name(CacheEvent::Kind kind) { return kEventKinds.name_of(kind); }
 
 Result<Family> parse_family(std::string_view text) { return kFamilies.parse(text); }
 Result<Role> parse_role(std::string_view text) { return kRoles.parse(text); }
 Result<Policy> parse_policy(std::string_view text) { return kPolicies.parse(text); }
 Result<LogLevel> parse_log_level(std::string_view text) { return kLogLevels.parse(text); }
 Result<JitPolicy> parse_jit_policy(std::string_view text) { return kJitPolicies.parse(text); }
+Result<SignaturePolicy> parse_signature_policy(std::string_view text) {
+  return kSignaturePolicies.parse(text);
+}
+Result<CompileAt> parse_compile_at(std::string_view text) { return kCompilePlaces.parse(text); }
 Result<abi::Mainloop> parse_mainloop(std::string_view text) { return kMainloops.parse(text); }
 Result<abi::Dequantisation> parse_dequantisation(std::string_view text) {
   return kDequantisations.parse(text);

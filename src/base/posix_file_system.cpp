@@ -2,7 +2,6 @@
 // symbolic link is followed, interrupted calls are repeated, short writes are continued.
 #include "src/base/posix_file_system.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -21,9 +20,10 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 // Far above any cubin; keeps a wrong path from filling the memory.
 constexpr std::int64_t kMaxFileBytes = std::int64_t{1} << 30;
 
-Descriptor open_file(const std::string& path, int flags) {
-  return Descriptor(uninterrupted(
-      [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR); }));
+Descriptor open_file(const SystemCalls& calls, const std::string& path, int flags) {
+  const int fd = uninterrupted(
+      [&] { return calls.open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR); });
+  return Descriptor(fd, calls);
 }
 
 FileStat to_stat(const struct stat& raw) {
@@ -36,15 +36,16 @@ FileStat to_stat(const struct stat& raw) {
   stat.owner = raw.st_uid;
   stat.size = static_cast<std::uint64_t>(raw.st_size);
   stat.modified_ns = raw.st_mtim.tv_sec * kSecond + raw.st_mtim.tv_nsec;
+  stat.changed_ns = raw.st_ctim.tv_sec * kSecond + raw.st_ctim.tv_nsec;
   return stat;
 }
 
-bool read_all(int fd, std::size_t expected, std::string& bytes) {
+bool read_all(const SystemCalls& calls, int fd, std::size_t expected, std::string& bytes) {
   bytes.resize(expected);
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t count =
-        uninterrupted([&] { return ::read(fd, bytes.data() + filled, bytes.size() - filled); });
+        uninterrupted([&] { return calls.read(fd, bytes.data() + filled, bytes.size() - filled); });
     if (count < 0) return false;
     if (count == 0) break;  // it has become shorter; the reader's checksum will tell
     filled += static_cast<std::size_t>(count);
@@ -53,22 +54,28 @@ bool read_all(int fd, std::size_t expected, std::string& bytes) {
   return true;
 }
 
-FileError write_and_close(Descriptor file, const std::string& path, std::string_view bytes,
-                          bool sync) {
-  if (!write_all(file.fd(), bytes)) return file_error("write", path);
-  if (sync && uninterrupted([&] { return ::fsync(file.fd()); }) != 0)
-    return file_error("fsync", path);
-  if (file.close() != 0) return file_error("close", path);
+FileError sync(const SystemCalls& calls, int fd, const std::string& path) {
+  const int answer = uninterrupted([&] { return calls.fsync(fd); });
+  return answer == 0 ? FileError{} : file_error("fsync", path);
+}
+
+FileError write_and_close(const SystemCalls& calls, Descriptor file, const std::string& path,
+                          std::string_view bytes, bool is_synced) {
+  if (!write_all(file.fd(), bytes, calls)) return file_error("write", path);
+  if (is_synced)
+    if (FileError error = sync(calls, file.fd(), path)) return error;
+  // An interrupted close has closed, and what matters has been synced.
+  if (file.close() != 0 && errno != EINTR) return file_error("close", path);
   return {};
 }
 
-FileError make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), S_IRWXU) == 0) return {};
+FileError make_directory(const SystemCalls& calls, const std::string& path) {
+  if (uninterrupted([&] { return calls.mkdir(path.c_str(), S_IRWXU); }) == 0) return {};
   const FileError error = file_error("mkdir", path);
   // Another process may have been quicker; an existing folder is as good on any errno, since
   // mkdir of a folder on a read-only file system answers EROFS before EEXIST.
   struct stat raw {};
-  if (::stat(path.c_str(), &raw) != 0) return error;
+  if (uninterrupted([&] { return calls.stat(path.c_str(), &raw); }) != 0) return error;
   return S_ISDIR(raw.st_mode) ? FileError{} : FileError{ENOTDIR, "mkdir", path};
 }
 
@@ -77,71 +84,77 @@ FileError make_directory(const std::string& path) {
 FileError PosixFileSystem::read(const std::string& path, std::string& bytes, FileStat* opened) {
   bytes.clear();
   // O_NONBLOCK: a pipe in the place of a file must not hang the open.
-  Descriptor file = open_file(path, O_RDONLY | O_NONBLOCK);
+  Descriptor file = open_file(calls_, path, O_RDONLY | O_NONBLOCK);
   if (!file.is_open()) return file_error("open", path);
   struct stat raw {};
-  if (::fstat(file.fd(), &raw) != 0) return file_error("fstat", path);
+  if (uninterrupted([&] { return calls_.fstat(file.fd(), &raw); }) != 0)
+    return file_error("fstat", path);
   if (!S_ISREG(raw.st_mode)) return FileError{EINVAL, "read (not a regular file)", path};
   if (raw.st_size > kMaxFileBytes) return FileError{EFBIG, "read", path};
   if (opened != nullptr) *opened = to_stat(raw);
-  if (!read_all(file.fd(), static_cast<std::size_t>(raw.st_size), bytes))
-    return file_error("read", path);
-  return {};
+  if (read_all(calls_, file.fd(), static_cast<std::size_t>(raw.st_size), bytes)) return {};
+  const FileError error = file_error("read", path);
+  bytes.clear();
+  return error;
 }
 
 FileError PosixFileSystem::write_exclusive(const std::string& path, std::string_view bytes) {
-  Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_EXCL);
+  Descriptor file = open_file(calls_, path, O_WRONLY | O_CREAT | O_EXCL);
   if (!file.is_open()) return file_error("open", path);
-  FileError error = write_and_close(std::move(file), path, bytes, true);
-  if (error) ::unlink(path.c_str());
+  FileError error = write_and_close(calls_, std::move(file), path, bytes, true);
+  if (error) (void)remove(path);
   return error;
 }
 
 FileError PosixFileSystem::overwrite(const std::string& path, std::string_view bytes) {
-  Descriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK);
+  Descriptor file = open_file(calls_, path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK);
   if (!file.is_open()) return file_error("open", path);
-  return write_and_close(std::move(file), path, bytes, false);
+  return write_and_close(calls_, std::move(file), path, bytes, false);
 }
 
 FileError PosixFileSystem::rename(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) return file_error("rename", to);
+  if (uninterrupted([&] { return calls_.rename(from.c_str(), to.c_str()); }) != 0)
+    return file_error("rename", to);
   return {};
 }
 
 FileError PosixFileSystem::sync_directory(const std::string& path) {
-  Descriptor folder = open_file(path, O_RDONLY | O_DIRECTORY);
+  Descriptor folder = open_file(calls_, path, O_RDONLY | O_DIRECTORY);
   if (!folder.is_open()) return file_error("open", path);
-  if (uninterrupted([&] { return ::fsync(folder.fd()); }) != 0) return file_error("fsync", path);
-  return {};
+  return sync(calls_, folder.fd(), path);
 }
 
 FileError PosixFileSystem::remove(const std::string& path) {
-  if (std::remove(path.c_str()) != 0) return file_error("remove", path);
+  if (uninterrupted([&] { return calls_.remove(path.c_str()); }) != 0)
+    return file_error("remove", path);
   return {};
 }
 
+// The whole path first: mostly it is there.
 FileError PosixFileSystem::make_directories(const std::string& path) {
+  FileError error = make_directory(calls_, path);
+  if (error.error_number != ENOENT) return error;
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    if (const FileError error = make_directory(path.substr(0, end))) return error;
+    if ((error = make_directory(calls_, path.substr(0, end)))) return error;
     if (end == std::string::npos) return {};
   }
 }
 
 FileError PosixFileSystem::list(const std::string& path, std::vector<std::string>& names) {
   names.clear();
-  Descriptor folder = open_file(path, O_RDONLY | O_DIRECTORY);
+  Descriptor folder = open_file(calls_, path, O_RDONLY | O_DIRECTORY);
   if (!folder.is_open()) return file_error("open", path);
-  DIR* stream = ::fdopendir(folder.fd());
+  DIR* stream = calls_.fdopendir(folder.fd());
   if (stream == nullptr) return file_error("fdopendir", path);
   (void)folder.release();  // the stream owns it now
   errno = 0;
-  while (const dirent* entry = ::readdir(stream)) {
+  while (const dirent* entry = calls_.readdir(stream)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
     errno = 0;
   }
   const FileError error = errno != 0 ? file_error("readdir", path) : FileError{};
-  ::closedir(stream);
+  (void)calls_.closedir(stream);
   std::sort(names.begin(), names.end());
   return error;
 }
@@ -149,7 +162,7 @@ FileError PosixFileSystem::list(const std::string& path, std::vector<std::string
 FileError PosixFileSystem::stat(const std::string& path, FileStat& stat) {
   stat = {};
   struct stat raw {};
-  if (::lstat(path.c_str(), &raw) == 0) {
+  if (uninterrupted([&] { return calls_.lstat(path.c_str(), &raw); }) == 0) {
     stat = to_stat(raw);
     return {};
   }
@@ -161,7 +174,7 @@ FileError PosixFileSystem::touch(const std::string& path, std::int64_t time_ns) 
   time.tv_sec = time_ns / kSecond;
   time.tv_nsec = time_ns % kSecond;
   const timespec times[2] = {{0, UTIME_OMIT}, time};
-  if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+  if (uninterrupted([&] { return calls_.set_times(path.c_str(), times); }) != 0)
     return file_error("utimensat", path);
   return {};
 }

@@ -2,13 +2,19 @@
 #pragma once
 
 #include "chord/platform.h"
+#include "src/base/posix_calls.h"
 
 namespace chord::base {
 
 class PosixFileSystem final : public FileSystem {
  public:
+  // `calls` must outlive it and the locks that it gave.
+  explicit PosixFileSystem(const SystemCalls& calls = SystemCalls::real()) : calls_(calls) {}
+
   FileError read(const std::string& path, std::string& bytes, FileStat* opened) override;
   FileError write_exclusive(const std::string& path, std::string_view bytes) override;
+  FileError open_reader(const std::string& path, std::unique_ptr<FileReader>& reader) override;
+  FileError create_exclusive(const std::string& path, std::unique_ptr<FileWriter>& writer) override;
   FileError rename(const std::string& from, const std::string& to) override;
   FileError sync_directory(const std::string& path) override;
   FileError remove(const std::string& path) override;
@@ -20,6 +26,9 @@ class PosixFileSystem final : public FileSystem {
   FileError overwrite(const std::string& path, std::string_view bytes) override;
   std::uint32_t user() const override;
   std::string process_label() const override;
+
+ private:
+  const SystemCalls& calls_;
 };
 
 }  // namespace chord::base

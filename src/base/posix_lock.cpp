@@ -47,7 +47,8 @@ std::atomic<int>* register_lock(int fd) {
 
 class OpenFileLock final : public FileLock {
  public:
-  explicit OpenFileLock(int fd) : fd_(fd), process_(::getpid()), slot_(register_lock(fd)) {}
+  OpenFileLock(int fd, const SystemCalls& calls)
+      : calls_(calls), fd_(fd), process_(::getpid()), slot_(register_lock(fd)) {}
   OpenFileLock(const OpenFileLock&) = delete;
   OpenFileLock& operator=(const OpenFileLock&) = delete;
 
@@ -56,9 +57,9 @@ class OpenFileLock final : public FileLock {
     struct flock range {};
     range.l_type = F_UNLCK;
     range.l_whence = SEEK_SET;
-    (void)::fcntl(fd_, F_OFD_SETLK, &range);
+    (void)uninterrupted([&] { return calls_.lock(fd_, &range); });
     if (slot_ != nullptr) *slot_ = 0;
-    ::close(fd_);
+    (void)calls_.close(fd_);
   }
 
   // 0, or the errno of the refusal.
@@ -66,16 +67,17 @@ class OpenFileLock final : public FileLock {
     struct flock range {};
     range.l_type = F_WRLCK;
     range.l_whence = SEEK_SET;
-    const int answer = uninterrupted([&] { return ::fcntl(fd_, F_OFD_SETLK, &range); });
+    const int answer = uninterrupted([&] { return calls_.lock(fd_, &range); });
     return answer == 0 ? 0 : errno;
   }
 
   bool has_a_name() const {
     struct stat raw {};
-    return ::fstat(fd_, &raw) == 0 && raw.st_nlink > 0;
+    return uninterrupted([&] { return calls_.fstat(fd_, &raw); }) == 0 && raw.st_nlink > 0;
   }
 
  private:
+  const SystemCalls& calls_;
   int fd_;
   pid_t process_;
   std::atomic<int>* slot_;
@@ -87,11 +89,11 @@ FileError PosixFileSystem::try_lock(const std::string& path, std::unique_ptr<Fil
   held.reset();
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const int fd = uninterrupted([&] {
-      return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                    S_IRUSR | S_IWUSR);
+      return calls_.open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                         S_IRUSR | S_IWUSR);
     });
     if (fd < 0) return file_error("open", path);
-    auto lock = std::make_unique<OpenFileLock>(fd);
+    auto lock = std::make_unique<OpenFileLock>(fd, calls_);
     const int refusal = lock->try_acquire();
     if (refusal == EAGAIN || refusal == EACCES) return {};
     if (refusal != 0) return FileError{refusal, "lock", path};

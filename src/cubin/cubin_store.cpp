@@ -3,32 +3,54 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "src/cuda/entry.h"
 
 namespace chord::cubin {
 
-EntryPointer CubinStore::find(const Recipe& recipe) const {
-  for (const std::string& identity : cache_.compiler_identities())
-    if (EntryPointer entry = cache_.find(key_of(recipe, identity))) return entry;
+EntryPointer CubinStore::look(const Recipe& recipe, Look look) const {
+  std::vector<std::string> asked = cache_.compiler_identities();
+  for (const std::string& identity : asked)
+    if (EntryPointer entry = (cache_.*look)(key_of(recipe, identity))) return entry;
+  // Only now, since it may cost a round trip: a machine without a record of its own is new.
+  for (const std::string& identity : cache_.remote_compiler_identities()) {
+    if (std::find(asked.begin(), asked.end(), identity) != asked.end()) continue;
+    if (EntryPointer entry = (cache_.*look)(key_of(recipe, identity))) return entry;
+  }
   return nullptr;
 }
 
+EntryPointer CubinStore::find(const Recipe& recipe) const {
+  return look(recipe, &cache::TieredCache::find);
+}
+
+EntryPointer CubinStore::fetch(const Recipe& recipe) const {
+  return look(recipe, &cache::TieredCache::fetch);
+}
+
 std::optional<CacheKey> CubinStore::recorded_key(const Recipe& recipe) const {
-  const std::vector<std::string> identities = cache_.compiler_identities();
+  std::vector<std::string> identities = cache_.compiler_identities();
+  if (identities.empty()) identities = cache_.remote_compiler_identities();
   if (identities.empty()) return std::nullopt;
   return key_of(recipe, identities.front());
 }
 
 Result<EntryPointer> CubinStore::obtain(const Recipe& recipe, bool* compiled) {
   if (compiled != nullptr) *compiled = false;
-  if (EntryPointer entry = find(recipe)) return entry;
+  if (EntryPointer entry = fetch(recipe)) return entry;
   if (policy_ == JitPolicy::never) return refused(recipe);
   if (policy_ == JitPolicy::warn && log_)
     log_(LogLevel::warn, fmt::format("{} is not in the cache; compiling it now", recipe.label));
 
+  std::string farm_problem;
+  if (farm_ != nullptr)
+    if (EntryPointer entry = ask_farm(recipe, farm_problem)) return entry;
+
   const Result<std::string> identity = compiler_.identity();
   if (!identity.ok()) {
     Error error = identity.error();
+    if (!farm_problem.empty()) error.found += fmt::format("; and the farm: {}", farm_problem);
     error.help += fmt::format("{}or make {} beforehand with chord-prewarm where NVRTC is installed",
                               error.help.empty() ? "" : "; ", recipe.label);
     return error;
@@ -40,6 +62,23 @@ Result<EntryPointer> CubinStore::obtain(const Recipe& recipe, bool* compiled) {
   }));
   cache_.record_compiler(*identity);
   return entry;
+}
+
+EntryPointer CubinStore::ask_farm(const Recipe& recipe, std::string& problem) {
+  const Result<std::string> identity = farm_->request(recipe);
+  if (!identity) {
+    problem = identity.error().message();
+  } else if (EntryPointer entry = cache_.fetch(key_of(recipe, *identity))) {
+    cache_.record_compiler(*identity);
+    return entry;
+  } else {
+    problem = fmt::format("it says that {} is made, but what is there is not believed here",
+                          recipe.label);
+  }
+  if (log_)
+    log_(said_farm_problem_.exchange(true) ? LogLevel::debug : LogLevel::warn,
+         fmt::format("the compile farm did not help: {}", problem));
+  return nullptr;
 }
 
 Result<cache::Entry> CubinStore::compile(const Recipe& recipe, const CacheKey& key) {

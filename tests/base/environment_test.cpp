@@ -111,6 +111,96 @@ TEST(ResolveOptions, RelativeFoldersBecomeAbsolute) {
   EXPECT_EQ(options->cache_dir, (std::filesystem::current_path() / "cache").string());
 }
 
+TEST(ResolveOptions, TakesTheVariablesOfTheFleet) {
+  const Result<Options> options = resolve({{"CHORD_CACHE_MAX_BYTES", "512M"},
+                                           {"CHORD_CACHE_MAX_FILES", "300"},
+                                           {"CHORD_CACHE_MAX_AGE_DAYS", "90"},
+                                           {"CHORD_REMOTE", "redis://host"},
+                                           {"CHORD_REMOTE_WRITE", "1"},
+                                           {"CHORD_REMOTE_DEADLINE_MS", "250"},
+                                           {"CHORD_SIGNATURES", "required"},
+                                           {"CHORD_TRUSTED_KEYS", "/a"},
+                                           {"CHORD_SIGNING_KEY", "/b"},
+                                           {"CHORD_MANIFEST", "/c"},
+                                           {"CHORD_COMPILE", "farm"},
+                                           {"CHORD_FARM_DEADLINE_MS", "5000"}});
+  ASSERT_TRUE(options.ok()) << error_of(options);
+  EXPECT_EQ(options->max_cache_bytes, std::uint64_t{512} << 20);
+  EXPECT_EQ(options->max_cache_files, 300u);
+  EXPECT_EQ(options->max_cache_age_days, 90);
+  EXPECT_EQ(options->remote, "redis://host");
+  EXPECT_EQ(options->remote_write, true);
+  EXPECT_EQ(options->remote_deadline_ms, 250);
+  EXPECT_EQ(options->signatures, SignaturePolicy::required);
+  EXPECT_EQ(options->trusted_keys, "/a");
+  EXPECT_EQ(options->signing_key, "/b");
+  EXPECT_EQ(options->manifest, "/c");
+  EXPECT_EQ(options->compile_at, CompileAt::farm);
+  EXPECT_EQ(options->farm_deadline_ms, 5000);
+}
+
+TEST(ResolveOptions, WithoutThemAMachineIsOnItsOwn) {
+  const Result<Options> options = resolve({});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->max_cache_bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(options->max_cache_files, 20000u);
+  EXPECT_EQ(options->max_cache_age_days, 0);
+  EXPECT_EQ(options->remote, "");
+  EXPECT_EQ(options->remote_write, false);
+  EXPECT_EQ(options->signatures, SignaturePolicy::accept_local);
+  EXPECT_EQ(options->compile_at, CompileAt::local);
+}
+
+TEST(ResolveOptions, WrongNumbersAndNamesAreNamed) {
+  for (const auto& [variable, value] : Variables{{"CHORD_CACHE_MAX_BYTES", "2GB"},
+                                                 {"CHORD_CACHE_MAX_FILES", "0"},
+                                                 {"CHORD_CACHE_MAX_FILES", "-1"},
+                                                 {"CHORD_CACHE_MAX_AGE_DAYS", "1e3"},
+                                                 {"CHORD_REMOTE_WRITE", "yes"},
+                                                 {"CHORD_REMOTE_DEADLINE_MS", "0"},
+                                                 {"CHORD_FARM_DEADLINE_MS", "99999999999"},
+                                                 {"CHORD_SIGNATURES", "optional"},
+                                                 {"CHORD_COMPILE", "never"}}) {
+    const Result<Options> options = resolve({{variable, value}});
+    ASSERT_FALSE(options.ok()) << variable;
+    EXPECT_NE(error_of(options).find(variable + "=" + value), std::string::npos)
+        << error_of(options);
+  }
+}
+
+TEST(ResolveOptions, CodeGoesBeforeTheEnvironmentAndIsCheckedAsWell) {
+  Options from_code;
+  from_code.remote = "";
+  from_code.max_cache_files = 5;
+  const Result<Options> options =
+      resolve({{"CHORD_REMOTE", "redis://host"}, {"CHORD_CACHE_MAX_FILES", "7"}}, from_code);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->remote, "");
+  EXPECT_EQ(options->max_cache_files, 5u);
+  from_code.max_cache_files = 0;
+  EXPECT_FALSE(resolve({}, from_code).ok());
+}
+
+TEST(ResolveSecrets, ComeFromTheEnvironmentOrFromFilesAndAreNotRepeated) {
+  chord::testing::TemporaryFolder folder;
+  PosixFileSystem files;
+  std::ofstream(folder / "password") << "from a file\nsecond line\n";
+  const auto secrets = [&](Variables variables) -> Result<Options> {
+    Options options;
+    CHORD_TRY(resolve_secrets(options, lookup_of(std::move(variables)), files));
+    return options;
+  };
+  EXPECT_EQ(secrets({{"CHORD_REMOTE_PASSWORD", "direct"}})->remote_password, "direct");
+  EXPECT_EQ(secrets({{"CHORD_REMOTE_PASSWORD_FILE", folder / "password"}})->remote_password,
+            "from a file");
+  EXPECT_EQ(secrets({{"CHORD_REMOTE_TOKEN_FILE", folder / "password"}})->remote_token,
+            "from a file");
+  const Result<Options> missing = secrets({{"CHORD_REMOTE_TOKEN_FILE", "/no/such"}});
+  EXPECT_NE(error_of(missing).find("CHORD_REMOTE_TOKEN_FILE=/no/such"), std::string::npos);
+  std::ofstream(folder / "empty") << "\n";
+  EXPECT_FALSE(secrets({{"CHORD_REMOTE_PASSWORD_FILE", folder / "empty"}}).ok());
+}
+
 class CacheFolderTest : public ::testing::Test {
  protected:
   CacheFolder choose(Variables variables, Options options = {}) {

@@ -10,6 +10,7 @@
 #include "cache/entry.h"
 #include "cache/key.h"
 #include "cache/layout.h"
+#include "cache/signatures.h"
 #include "cache/tiered_cache.h"
 #include "src/base/posix_file_system.h"
 #include "tests/support/fault_file_system.h"
@@ -37,6 +38,21 @@ inline Entry make_entry(const CacheKey& key, std::size_t cubin_bytes = 1000) {
   while (entry.cubin.size() < cubin_bytes)
     entry.cubin += content_name(key.name + std::to_string(entry.cubin.size()));
   entry.cubin.resize(cubin_bytes);
+  return entry;
+}
+
+// Of a machine that signs with `key` and trusts it; a machine without it trusts nobody.
+inline Signatures signatures_of(const SigningKey& key,
+                                SignaturePolicy policy = SignaturePolicy::accept_local) {
+  TrustedKeys trusted;
+  trusted.add(key.signer(), "a test's key");
+  return Signatures(policy, trusted, key);
+}
+
+inline Entry signed_entry(const CacheKey& key, const SigningKey& signer,
+                          std::size_t cubin_bytes = 1000) {
+  Entry entry = make_entry(key, cubin_bytes);
+  signatures_of(signer).sign(entry);
   return entry;
 }
 
@@ -73,6 +89,7 @@ class CacheTest : public ::testing::Test {
   }
   static std::string cubin_of(const CacheKey& key) { return make_entry(key).cubin; }
 
+  const SigningKey signing_key = SigningKey::generate();
   testing::TemporaryFolder folder;
   base::PosixFileSystem real;
   testing::FaultFileSystem files{real};

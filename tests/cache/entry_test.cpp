@@ -12,7 +12,7 @@ namespace chord::cache {
 namespace {
 
 std::string sealed(const std::string& fields) {
-  return "chord cubin 1\n" + content_name(fields) + "\n" + fields;
+  return "chord cubin 2\n" + content_name(fields) + "\n" + fields;
 }
 
 TEST(Entry, ComesBackAsItWasWritten) {
@@ -20,6 +20,8 @@ TEST(Entry, ComesBackAsItWasWritten) {
   entry.local_bytes = 8;
   entry.compile_ms = 0.1;
   entry.cubin_sha256 = std::string(64, '0');
+  entry.signer = "ed25519:somebody";
+  entry.signature = std::string(128, 'f');
   entry.cubin.push_back('\0');
   const Result<Entry> read = parse_entry(serialize(entry));
   ASSERT_TRUE(read.ok()) << read.error().message();
@@ -35,6 +37,8 @@ TEST(Entry, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->local_bytes, entry.local_bytes);
   EXPECT_EQ(read->cluster, entry.cluster);
   EXPECT_EQ(read->cubin_sha256, entry.cubin_sha256);
+  EXPECT_EQ(read->signer, entry.signer);
+  EXPECT_EQ(read->signature, entry.signature);
   EXPECT_EQ(read->cubin, entry.cubin);
 }
 

@@ -204,60 +204,6 @@ TEST_F(Faults, AFullDiskLeavesNoEntry) {
   EXPECT_EQ(::umount(disk.c_str()), 0);
 }
 
-// As a user whom file modes bind; root is not.
-class ReadonlyRoot : public Faults {
- protected:
-  int as_plain_user(const std::function<int()>& body) {
-    return ChildProcess::run([&] {
-             if (::geteuid() == 0 && (::setgid(4711) != 0 || ::setuid(4711) != 0)) return 20;
-             return body();
-           })
-        .wait();
-  }
-  void give_to_plain_user() {
-    ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
-    if (::geteuid() != 0) return;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
-      ASSERT_EQ(::lchown(entry.path().c_str(), 4711, 4711), 0);
-  }
-  void set_folder_mode(mode_t mode) {
-    std::vector<std::string> folders{root()};
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(root()))
-      if (entry.is_directory()) folders.push_back(entry.path());
-    for (const std::string& path : folders) ASSERT_EQ(::chmod(path.c_str(), mode), 0);
-  }
-};
-
-TEST_F(ReadonlyRoot, WithAllHitsSaysNothing) {
-  const CacheKey key = make_key("a");
-  fill({key});
-  give_to_plain_user();
-  set_folder_mode(0500);
-  EXPECT_EQ(as_plain_user([&] {
-              const auto cache = open();
-              if (!cache->get_or_make(key, maker(key)).ok() || compiles != 0) return 1;
-              return log.warnings().empty() ? 0 : 2;
-            }),
-            0);
-  set_folder_mode(0700);
-}
-
-TEST_F(ReadonlyRoot, WithOneMissServesItAndWarnsOnce) {
-  const CacheKey key = make_key("a");
-  fill({key});
-  give_to_plain_user();
-  set_folder_mode(0500);
-  EXPECT_EQ(as_plain_user([&] {
-              const auto cache = open();
-              for (const char* source : {"b", "c"})
-                if (!cache->get_or_make(make_key(source), maker(make_key(source))).ok()) return 1;
-              if (!cache->get_or_make(key, maker(key)).ok() || compiles != 2) return 2;
-              return log.warnings().size() == 1 ? 0 : 3;
-            }),
-            0);
-  set_folder_mode(0700);
-}
-
 TEST_F(Faults, APathThatIsAFileIsServedWithOneWarning) {
   std::ofstream(root()) << "not a folder";
   expect_served_with_one_warning();

@@ -85,8 +85,9 @@ TEST(Manifest, WrongMembersAreNamed) {
   const auto names = [](const std::string& message, std::string_view part) {
     return message.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(names(error_of("\"schema\": 1", "\"schema\": 2"), "schema 2"));
-  EXPECT_TRUE(names(error_of("\"schema\": 1", "\"schema\": \"1\""), "'schema'"));
+  EXPECT_TRUE(names(error_of("\"schema\": 2", "\"schema\": 99"), "schema 99"));
+  EXPECT_TRUE(names(error_of("\"schema\": 2", "\"schema\": 0"), "schema 0"));
+  EXPECT_TRUE(names(error_of("\"schema\": 2", "\"schema\": \"2\""), "'schema'"));
   EXPECT_TRUE(names(error_of("\"size\": 103424", "\"size\": -1"), "'size' of keys[0]"));
   EXPECT_TRUE(names(error_of("\"size\": 103424", "\"size\": 1e3"), "'size' of keys[0]"));
   EXPECT_TRUE(names(error_of("\"arch\"", "\"ark\""), "'arch' of keys[0] is missing"));
@@ -94,6 +95,15 @@ TEST(Manifest, WrongMembersAreNamed) {
   EXPECT_TRUE(names(error_of("\"coverage\": {", "\"coverage\": 1, \"x\": {"), "'keys'"));
   for (const char* text : {"", "null", "[]", "{}", "{\"schema\": 1}", "\xff"})
     EXPECT_FALSE(parse_manifest(text, "file").ok()) << text;
+}
+
+TEST(Manifest, AnOlderSchemaIsReadAndPinnedUnderANameOfItsOwn) {
+  Manifest older = sample();
+  older.schema = 1;
+  const Result<Manifest> read = parse_manifest(to_json(older), "file");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->schema, 1);
+  EXPECT_NE(pin_name(older), pin_name(sample()));
 }
 
 TEST(Manifest, RandomDamageDoesNotCrash) {

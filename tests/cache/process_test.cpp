@@ -1,5 +1,6 @@
 // Many processes on one folder: one compile per key, nothing partial, and owners that die or stop.
-#include <dirent.h>
+#include <spawn.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -160,6 +161,64 @@ TEST_F(CacheProcesses, AKilledOwnersWaiterTakesOverAtOnce) {
   EXPECT_EQ(waiter.wait(), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
+
+// What a compile starts and leaves behind when its process is killed: a fork, or a program.
+enum class Offspring { fork, program };
+
+class ChildOfAnOwner : public CacheProcesses, public ::testing::WithParamInterface<Offspring> {
+ protected:
+  static pid_t give_birth() {
+    pid_t child = -1;
+    char name[] = "sleep", time[] = "60";
+    char* const arguments[] = {name, time, nullptr};
+    char* const environment[] = {nullptr};
+    if (GetParam() == Offspring::program) {
+      ::posix_spawn(&child, "/bin/sleep", nullptr, nullptr, arguments, environment);
+    } else if ((child = ::fork()) == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    return child;
+  }
+};
+
+TEST_P(ChildOfAnOwner, KeepsNoLockWhenTheOwnerIsKilled) {
+  const CacheKey key = make_key("a");
+  const base::SystemClock machine;
+  base::SystemClock owners_clock;
+  int pids[2];
+  ASSERT_EQ(::pipe(pids), 0);
+  ChildProcess owner = ChildProcess::run([&] {
+    const auto cache = TieredCache::open(settings(), real, owners_clock, log.sink());
+    (void)(*cache)->get_or_make(key, [&]() -> Result<Entry> {
+      const pid_t child = give_birth();
+      if (::write(pids[1], &child, sizeof child) == sizeof child) ::pause();
+      return make_entry(key);
+    });
+    return 1;
+  });
+  pid_t child = -1;
+  ASSERT_EQ(::read(pids[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ASSERT_GT(child, 0);
+  owner.signal(SIGKILL);
+  EXPECT_EQ(owner.wait(), 128 + SIGKILL);
+  CacheSettings patient = settings();
+  patient.wait_ms = 20000;
+  const std::int64_t start_ns = machine.steady_ns();
+  const auto cache = TieredCache::open(patient, real, owners_clock, log.sink());
+  ASSERT_TRUE((*cache)->get_or_make(key, maker(key)).ok());
+  EXPECT_LT(machine.steady_ns() - start_ns, 10 * testing::FakeClock::kSecond);
+  EXPECT_EQ((*cache)->counters().waits, 0u);
+  EXPECT_EQ(::kill(child, SIGKILL), 0) << "it was gone: the test tests nothing";
+  ::close(pids[0]);
+  ::close(pids[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cache, ChildOfAnOwner,
+                         ::testing::Values(Offspring::fork, Offspring::program),
+                         [](const auto& info) {
+                           return info.param == Offspring::fork ? "Fork" : "Program";
+                         });
 
 TEST_F(CacheProcesses, OwnersKilledAnywhereLeaveNothingThatOutlivesTheSweep) {
   HelperJob owner_job = job();

@@ -198,12 +198,15 @@ TEST_F(TieredCacheTest, CompilersAreRememberedMostRecentFirst) {
 
 TEST_F(TieredCacheTest, AdoptsAnEntryOfTheKeyAndRefusesOthers) {
   const CacheKey key = make_key("a", "sm_90a");
-  const std::string bytes = serialize(make_entry(key));
-  const auto cache = open();
+  const std::string bytes = serialize(signed_entry(key, signing_key));
+  CacheSettings trusting = settings();
+  trusting.signatures = signatures_of(signing_key);
+  const auto cache = open(trusting);
   const Status refused = cache->adopt(make_key("a", "sm_100a"), bytes);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message().find("arch"), std::string::npos);
   EXPECT_FALSE(cache->adopt(key, bytes.substr(1)).ok());
+  EXPECT_FALSE(cache->adopt(key, serialize(make_entry(key))).ok()) << "it is not signed";
   EXPECT_FALSE(std::filesystem::exists(layout().entry(key.name)));
   ASSERT_TRUE(cache->adopt(key, bytes).ok());
   EXPECT_NE(open()->find(key), nullptr);
@@ -240,8 +243,9 @@ class RemoteStub final : public CacheTier {
 TEST_F(TieredCacheTest, RemoteHitFillsTheFolderOnlyWhenAKernelIsWanted) {
   const CacheKey key = make_key("a");
   const auto remote = std::make_shared<RemoteStub>();
-  remote->answer = {Lookup::value, serialize(make_entry(key)), {}};
+  remote->answer = {Lookup::value, serialize(signed_entry(key, signing_key)), {}};
   CacheSettings with_remote = settings();
+  with_remote.signatures = signatures_of(signing_key);
   with_remote.remote_tiers = {remote};
   EXPECT_NE(open(with_remote)->find(key), nullptr);
   EXPECT_FALSE(std::filesystem::exists(root()));
@@ -262,10 +266,13 @@ TEST_F(TieredCacheTest, AFailingRemoteIsNamedOnceAndLeftAloneForAWhile) {
     EXPECT_TRUE(cache->get_or_make(make_key(source), maker(make_key(source))).ok());
   EXPECT_EQ(remote->gets, 1);
   EXPECT_EQ(log.warnings().size(), 1u);
+  EXPECT_EQ(cache->counters().remotes.at(0).breaker, BreakerState::open);
   clock.advance_s(60);
   remote->answer = {};
   EXPECT_EQ(cache->find(make_key("d")), nullptr);
   EXPECT_EQ(remote->gets, 2);
+  EXPECT_EQ(cache->counters().remotes.at(0).breaker, BreakerState::closed);
+  EXPECT_TRUE(log.has(LogLevel::info, "answers again"));
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
+#include "cache/manifest.h"
 #include "chord/model.h"
+#include "src/cuda/driver_api.h"
 #include "tests/support/log_recorder.h"
 #include "tests/support/temporary_folder.h"
 
@@ -86,11 +89,11 @@ TEST_F(EngineTest, ATableCoversEveryRowWithoutAHole) {
 }
 
 TEST_F(EngineTest, PrepareWithoutADriverIsAnErrorThatSaysSo) {
+  if (cuda::driver_api().ok()) GTEST_SKIP() << "this machine has a driver";
   Engine engine = this->engine();
   const auto prepared = engine.prepare(decode());
-  if (prepared.ok()) GTEST_SKIP() << "this machine has a GPU";
-  if (prepared.error().code != ErrorCode::unavailable)
-    GTEST_SKIP() << "this machine has a driver: " << prepared.error().message();
+  ASSERT_FALSE(prepared.ok());
+  EXPECT_EQ(prepared.error().code, ErrorCode::unavailable);
   EXPECT_NE(prepared.error().message().find("libcuda"), std::string::npos);
 }
 
@@ -187,6 +190,91 @@ TEST_F(EngineTest, PrewarmMakesWhatASecondEngineFindsWithoutACompiler) {
   EXPECT_GT(partial->failed, 0) << "new keys without a compiler fail";
   EXPECT_NE(partial->missing.front().reason.find("/nonexistent"), std::string::npos);
 }
+
+// --- the cache as a service
+
+TEST_F(EngineTest, AManifestThatTheCacheLacksIsFoundOutWhenTheEngineIsCreated) {
+  cache::Manifest manifest{.label = "kimi"};
+  manifest.keys.push_back({std::string(32, 'a'), "sm_90a indexed 4096x7168", "sm_90a", "", 0});
+  const std::string path = folder_ / "kimi.json";
+  std::ofstream(path) << to_json(manifest);
+  Options strict = options();
+  strict.manifest = path;
+  strict.jit = JitPolicy::never;
+  const auto refused = Engine::create(strict);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::cache_miss);
+  EXPECT_NE(refused.error().message().find("1 of its 1 kernels"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("sm_90a indexed 4096x7168"), std::string::npos);
+  strict.jit = JitPolicy::warn;
+  EXPECT_TRUE(Engine::create(strict).ok());
+  EXPECT_EQ(log_.warnings().size(), 1u);
+  strict.manifest = folder_ / "none.json";
+  EXPECT_TRUE(Engine::create(strict).ok()) << "under warn nothing of the cache is an error";
+  strict.jit = JitPolicy::never;
+  EXPECT_FALSE(Engine::create(strict).ok());
+}
+
+TEST_F(EngineTest, WhySaysWhatEveryTierHas) {
+  const Engine engine = this->engine();
+  const auto plan = engine.plan(decode());
+  ASSERT_TRUE(plan.ok());
+  const auto unknown = engine.why(*plan);
+  ASSERT_TRUE(unknown.ok());
+  EXPECT_FALSE(unknown->is_there());
+  EXPECT_NE(unknown->key_missing, "");
+  const auto by_key = engine.why(std::string(32, 'a'));
+  ASSERT_TRUE(by_key.ok());
+  ASSERT_EQ(by_key->tiers.size(), 1u);
+  EXPECT_EQ(by_key->tiers[0].reason, MissReason::absent);
+  EXPECT_FALSE(engine.why("not a key").ok());
+}
+
+TEST_F(EngineTest, WrongSettingsOfTheFleetAreErrorsAndSecretsStayOut) {
+  const auto error_of = [&](auto change) {
+    Options wrong = options();
+    change(wrong);
+    const auto engine = Engine::create(std::move(wrong));
+    return engine.ok() ? std::string("accepted") : engine.error().message();
+  };
+  EXPECT_NE(error_of([](Options& o) { o.trusted_keys = "/no/such"; }).find("/no/such"),
+            std::string::npos);
+  EXPECT_NE(error_of([](Options& o) { o.signing_key = "/no/such"; }).find("/no/such"),
+            std::string::npos);
+  EXPECT_NE(error_of([](Options& o) { o.compile_at = CompileAt::farm; }).find("CHORD_REMOTE"),
+            std::string::npos);
+  const std::string remote = error_of([](Options& o) { o.remote = "ftp://u:s3cret@host"; });
+  EXPECT_NE(remote, "accepted");
+  EXPECT_EQ(remote.find("s3cret"), std::string::npos) << remote;
+}
+
+#if CHORD_HAS_REMOTE
+
+TEST_F(EngineTest, AStoreThatIsNotThereStopsNothing) {
+  Options away = options();
+  away.remote = "redis://127.0.0.1:1";
+  const auto engine = Engine::create(away);
+  ASSERT_TRUE(engine.ok()) << engine.error().message();
+  const auto explanation = engine->explain(decode());
+  EXPECT_TRUE(explanation.ok());
+  EXPECT_TRUE(log_.has(LogLevel::warn, "CHORD_TRUSTED_KEYS"));
+  EXPECT_EQ(engine->counters().remotes.size(), 1u);
+  const auto why = engine->why(std::string(32, 'a'));
+  ASSERT_TRUE(why.ok());
+  EXPECT_EQ(why->tiers.back().reason, MissReason::failed);
+}
+
+#else
+
+TEST_F(EngineTest, ARemoteStoreIsRefusedByABuildWithoutOne) {
+  Options away = options();
+  away.remote = "redis://127.0.0.1:1";
+  const auto engine = Engine::create(away);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().message().find("CHORD_REMOTE=ON"), std::string::npos);
+}
+
+#endif
 
 }  // namespace
 }  // namespace chord

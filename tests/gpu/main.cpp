@@ -12,6 +12,7 @@
 
 #include "src/weights/pack_source.h"
 #include "tests/gpu/fixture.h"
+#include "tests/gpu/service_test.h"
 
 namespace chord::gpu_test {
 namespace {
@@ -70,6 +71,8 @@ int main(int argc, char** argv) {
     if (!done.ok()) fmt::print(stderr, "error: {}\n", done.error().message());
     return done.ok() ? 0 : 1;
   }
+  if (argc == 2 && std::strcmp(argv[1], chord::gpu_test::kForkFlag) == 0)
+    return chord::gpu_test::fork_after_explain();
   ::testing::InitGoogleTest(&argc, argv);
   constexpr std::string_view kLongest = "--longest-test=";
   for (int i = 1; i < argc; ++i) {

@@ -24,7 +24,9 @@ const std::vector<Floor>& floors() {
       {"include/chord/", 1, {}},
       {"heuristics/", 2, {"fmt/", "nlohmann/"}},
       {"kernels/", 2, {}},
-      {"cache/", 2, {"fmt/", "nlohmann/", "xxhash.h"}},
+      {"cache/remote/", 3, {"fmt/", "nlohmann/", "hiredis/", "curl/", "zstd.h", kSystem}},
+      {"cache/bundle/", 3, {"fmt/", "nlohmann/", "archive.h", "archive_entry.h"}},
+      {"cache/", 2, {"fmt/", "nlohmann/", "xxhash.h", "sodium.h"}},
       {"src/base/", 2, {"fmt/", kSystem}},
       {"src/source/", 3, {"fmt/", "xxhash.h"}},
       {"src/cuda/", 3, {"fmt/"}},
@@ -33,6 +35,7 @@ const std::vector<Floor>& floors() {
       {"src/sass/", 4, {"fmt/"}},
       {"src/module/", 4, {"fmt/", "elf.h"}},
       {"src/launch/", 5, {"fmt/"}},
+      {"src/farm/", 5, {"fmt/", "nlohmann/"}},
       {"src/", 6, {"fmt/", "nlohmann/"}},
       {"tools/", 7, {"fmt/", "nlohmann/", "CLI/", "chord/", kSystem}},
       {"tests/", 8, {"fmt/", "nlohmann/", "gtest/", kSystem}},
@@ -60,7 +63,9 @@ bool is_standard(std::string_view name) {
 
 bool is_system(std::string_view name) {
   if (name == "dlfcn.h") return false;  // one file opens libraries
-  return starts_with(name, "sys/") || (ends_with(name, ".h") && name.find('/') == name.npos);
+  for (const char* folder : {"sys/", "netinet/", "arpa/"})
+    if (starts_with(name, folder)) return true;
+  return ends_with(name, ".h") && name.find('/') == name.npos;
 }
 
 std::string angle_fault(const std::string& path, const Floor& own, const std::string& name) {

@@ -178,7 +178,7 @@ TEST(Prewarm, ACubinThatTheFolderDoesNotTakeIsAFailure) {
   const ScratchFolder scratch;
   fs::create_directory(scratch.path("cache"));
   fs::permissions(scratch.path("cache"), fs::perms::owner_all);
-  write_file(scratch.path("cache/v1"), "in the place of the entries");
+  write_file(scratch.path("cache/v2"), "in the place of the entries");
   const Outcome outcome =
       prewarm(scratch.path("cache"), "--model kimi-k2.5 --ep 8 --role decode --rows 1:1 --json");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.out;

@@ -1,6 +1,7 @@
 // README.md tells the truth: its example is the compiled file, its tables are complete.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/tools/process.h"
@@ -40,10 +41,33 @@ TEST(Readme, OpensWithTheTwoCommands) {
 
 TEST(Readme, NamesEveryEnvironmentVariable) {
   const std::string text = readme();
-  for (const char* variable :
-       {"CHORD_CACHE_DIR", "CHORD_CACHE_READONLY_DIRS", "CHORD_NVRTC_LIBRARY", "CHORD_NVDISASM",
-        "CHORD_LOG", "CHORD_JIT", "CHORD_W4A16_BM", "CHORD_W4A16_BN", "CHORD_W4A16_BK",
-        "CHORD_W4A16_CM", "CHORD_W4A16_CN", "CHORD_W4A16_STAGES", "XDG_CACHE_HOME"})
+  for (const char* variable : {"CHORD_CACHE_DIR",
+                               "CHORD_CACHE_READONLY_DIRS",
+                               "CHORD_NVRTC_LIBRARY",
+                               "CHORD_NVDISASM",
+                               "CHORD_LOG",
+                               "CHORD_JIT",
+                               "CHORD_W4A16_BM",
+                               "CHORD_W4A16_BN",
+                               "CHORD_W4A16_BK",
+                               "CHORD_W4A16_CM",
+                               "CHORD_W4A16_CN",
+                               "CHORD_W4A16_STAGES",
+                               "XDG_CACHE_HOME",
+                               "CHORD_CACHE_MAX_BYTES",
+                               "CHORD_CACHE_MAX_FILES",
+                               "CHORD_CACHE_MAX_AGE_DAYS",
+                               "CHORD_REMOTE",
+                               "CHORD_REMOTE_WRITE",
+                               "CHORD_REMOTE_DEADLINE_MS",
+                               "CHORD_REMOTE_PASSWORD",
+                               "CHORD_REMOTE_TOKEN",
+                               "CHORD_SIGNATURES",
+                               "CHORD_TRUSTED_KEYS",
+                               "CHORD_SIGNING_KEY",
+                               "CHORD_MANIFEST",
+                               "CHORD_COMPILE",
+                               "CHORD_FARM_DEADLINE_MS"})
     EXPECT_NE(text.find(variable), std::string::npos) << variable;
 }
 
@@ -53,7 +77,7 @@ TEST(Readme, NamesEveryTool) {
        std::filesystem::directory_iterator(std::filesystem::path(CHORD_SOURCE_DIR) / "tools")) {
     std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".cpp" || name.rfind("chord_", 0) != 0) continue;
-    name.replace(name.find('_'), 1, "-");
+    std::replace(name.begin(), name.end(), '_', '-');
     EXPECT_NE(text.find(name), std::string::npos) << name;
   }
 }

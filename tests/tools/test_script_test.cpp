@@ -32,7 +32,8 @@ class Sandbox {
     fs::create_directories(scratch_.path("path"));
     fs::copy(CHORD_SOURCE_DIR "/tools/test.sh", scratch_.path("tools/test.sh"));
     write_file(scratch_.path("tools/install_packages.sh"),
-               "chord_install_packages() { :; }\nchord_find_nvrtc() { :; }\n"
+               "chord_install_packages() { :; }\nchord_install_servers() { :; "
+               "}\nchord_find_nvrtc() { :; }\n"
                "chord_find_nvdisasm() { export CHORD_NVDISASM=/found/for/tests; }\n");
     add_script("path/cmake", "exit 0");
   }

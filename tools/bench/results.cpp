@@ -142,7 +142,8 @@ Status check_run(const Json& file, const Json& run) {
 
 // A row measured as the file wants it.
 Json replaced(const Json* old, Json row) {
-  if (old == nullptr || old->value("kernel_digest", "") != row["kernel_digest"]) return row;
+  const std::string digest = row.value("kernel_digest", "");
+  if (old == nullptr || old->value("kernel_digest", "") != digest) return row;
   for (const char* field : kFurtherFields) {
     const bool is_new = row.contains(field) && !row[field].is_null();
     if (is_new || !old->contains(field) || (*old)[field].is_null()) continue;
@@ -153,7 +154,7 @@ Json replaced(const Json* old, Json row) {
 }
 
 Status add_further(Json* old, const Json& row, bool is_read_flush) {
-  if (old == nullptr || old->value("kernel_digest", "") != row["kernel_digest"])
+  if (old == nullptr || old->value("kernel_digest", "") != row.value("kernel_digest", ""))
     return refused(row_key(row) + " has no row of this kernel yet",
                    "measure with write flush and the measured policy first");
   if (is_read_flush) {
