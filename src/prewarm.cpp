@@ -135,8 +135,10 @@ class Run {
   // What was in the folder already may still be missing in a store that this machine writes to.
   void share(const cache::Entry& entry) {
     if (!cache_.may_share()) return;
-    const bool is_new = cache_.share(entry) > 0;
-    const bool is_there = is_new || cache_.is_shared(entry.key);
+    const bool was_there = cache_.is_shared(entry.key);
+    const bool is_new = !was_there && cache_.share(entry) > 0;
+    // Asked again where neither: another machine may have been quicker.
+    const bool is_there = was_there || is_new || cache_.is_shared(entry.key);
     const std::lock_guard lock(mutex_);
     report_.shared += is_new ? 1 : 0;
     report_.not_shared += is_there ? 0 : 1;

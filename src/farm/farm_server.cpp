@@ -237,8 +237,9 @@ std::string FarmServer::make(const Job& job) {
   const Result<cubin::EntryPointer> entry = store_.obtain(received->recipe, &compiled);
   if (!entry) return failure(entry.error().message());
   if (compiled) ++counters_.compiled;
-  (void)cache_.share(*cache_.vouch(*entry));  // it may have been in this farm's folder only
-  if (!cache_.is_shared((*entry)->key))
+  // It may have been in this farm's folder only; and another one may be quicker to share it.
+  const CacheKey& key = (*entry)->key;
+  if (!cache_.is_shared(key) && cache_.share(*cache_.vouch(*entry)) == 0 && !cache_.is_shared(key))
     return failure("it is made, but the remote store did not take it");
   log_(LogLevel::info, fmt::format("{} for {}: {}", received->recipe.label, job.asked_by,
                                    compiled ? "compiled" : "was there"));

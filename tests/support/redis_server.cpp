@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/free_port.h"
+
 namespace chord::testing {
 namespace {
 
@@ -29,19 +31,6 @@ bool is_on_path(const std::string& program) {
   for (std::string folder; std::getline(folders, folder, ':');)
     if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
   return false;
-}
-
-// Free at this moment; a start that loses it to somebody else takes another.
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
 }
 
 // The child's output goes to `output`; -1: to nowhere. The password is for redis-cli, by way of the
