@@ -3,12 +3,9 @@
 
 #include <algorithm>
 
+#include "cache/units.h"
+
 namespace chord::cache {
-namespace {
-
-constexpr std::int64_t kMillisecond = 1'000'000;
-
-}  // namespace
 
 bool Breaker::is_pause_over() const { return clock_.steady_ns() >= open_until_ns_; }
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "cache/printable.h"
+#include "cache/units.h"
 
 namespace chord::cache {
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kLongestPauseMs = 50;
 constexpr std::size_t kMaxRecordBytes = 300;
 

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/units.h"
+
 namespace chord::cache {
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
 // Polling a lease costs the store two small calls; a compile takes a second or more.
-constexpr std::int64_t kFirstPauseMs = 10;
-constexpr std::int64_t kLongestPauseMs = 200;
+constexpr std::int64_t kFirstWaitMs = 10;
+constexpr std::int64_t kLongestWaitMs = 200;
 
 }  // namespace
 
@@ -114,7 +115,7 @@ Remotes::Turn Remotes::wait_for_turn(const CacheKey& key, std::int64_t wait_ms) 
   Turn turn;
   if (!leases_ || leasing_ == nullptr) return turn;
   const std::int64_t deadline_ns = clock_.steady_ns() + wait_ms * kMillisecond;
-  for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+  for (std::int64_t pause_ms = kFirstWaitMs;; pause_ms = std::min(2 * pause_ms, kLongestWaitMs)) {
     if (!may_be_written(*leasing_)) return turn;
     LeaseAnswer answer = leases_->try_take(key);
     if (!answer.failure.empty()) {

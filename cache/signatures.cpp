@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace chord::cache {

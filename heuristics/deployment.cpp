@@ -112,6 +112,8 @@ Result<std::vector<Decision>> expand(const Deployment& deployment, const Overrid
   if (!profiles.ok()) return profiles.error();
   CHORD_TRY(LayerDescriptor layer, shard_layer(deployment.model, deployment.shard));
   layer.num_sms = deployment.num_sms;
+  layer.gate_up_epilogue = deployment.gate_up_epilogue;
+  layer.down_epilogue = deployment.down_epilogue;
   std::vector<Decision> decisions;
   LayerExpansion expansion(deployment, overrides, policy, decisions);
   for (const Architecture arch : deployment.archs) {

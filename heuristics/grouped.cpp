@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "chord/abi/scalar.h"
 #include "heuristics/pins.h"
@@ -170,7 +171,7 @@ Result<GroupedTiles> grouped_tiles(const GroupedProblem& problem,
                       published_shared_bytes(tiles.block_m, block_n, block_k, tiles.num_stages));
         return tiles;
       }
-      trace.reject(tile_text(tiles), "{}", why);
+      trace.reject([&] { return tile_text(tiles); }, "{}", why);
       if (first_why.empty()) first_why = why;
     }
   }
@@ -179,6 +180,20 @@ Result<GroupedTiles> grouped_tiles(const GroupedProblem& problem,
                            problem.masked ? "grouped_masked" : "grouped_contiguous", first_why),
                "pin fewer fields, or smaller blocks"};
 }
+
+namespace {
+
+// How a rejected cluster is called, where somebody asks.
+auto named(Cluster cluster) {
+  return [cluster] { return fmt::format("cluster {}x{}", cluster.m, cluster.n); };
+}
+
+// Integers are written five times as fast as doubles, and a plan writes several.
+std::int64_t whole(double cycles) {
+  return static_cast<std::int64_t>(std::nearbyint(std::min(cycles, 9e18)));
+}
+
+}  // namespace
 
 Result<Cluster> grouped_cluster(const GroupedProblem& problem, const GroupedTiles& tiles,
                                 const Overrides& pins, Trace& trace) {
@@ -191,34 +206,32 @@ Result<Cluster> grouped_cluster(const GroupedProblem& problem, const GroupedTile
     std::string reason;
     if (!divides(problem, tiles, cluster, reason)) {
       why = reason;
-      trace.reject(fmt::format("cluster {}x{}", cluster.m, cluster.n), "{}", reason);
+      trace.reject(named(cluster), "{}", reason);
       continue;
     }
     const Cost cost = predicted_cost(problem, tiles.block_m, tiles.block_n, cluster);
     const bool better = !best || (!cost.loses && cost.cycles < best_cost.cycles);
     if (!better) {
       if (cost.loses)
-        trace.reject(fmt::format("cluster {}x{}", cluster.m, cluster.n), "{}",
+        trace.reject(named(cluster), "{}",
                      cost.waves <= 1 ? "one wave of blocks: a cluster does not pay"
                                      : "expected_m fits one block: a cluster does not pay");
       else
-        trace.reject(fmt::format("cluster {}x{}", cluster.m, cluster.n),
-                     "{:.0f} predicted cycles, {:.0f} for {}x{}", cost.cycles, best_cost.cycles,
-                     best->m, best->n);
+        trace.reject(named(cluster), "{} predicted cycles, {} for {}x{}", whole(cost.cycles),
+                     whole(best_cost.cycles), best->m, best->n);
       continue;
     }
     if (best)
-      trace.reject(fmt::format("cluster {}x{}", best->m, best->n),
-                   "{:.0f} predicted cycles, {:.0f} for {}x{}", best_cost.cycles, cost.cycles,
-                   cluster.m, cluster.n);
+      trace.reject(named(*best), "{} predicted cycles, {} for {}x{}", whole(best_cost.cycles),
+                   whole(cost.cycles), cluster.m, cluster.n);
     best = cluster;
     best_cost = cost;
   }
   if (!best)
     return Error{ErrorCode::invalid_argument, pinned_text(pins), "no such cluster: " + why,
                  "leave CHORD_W4A16_CM and CHORD_W4A16_CN unset"};
-  trace.because("least_predicted_cycles", "cluster {}x{}: {:.0f} predicted cycles in {} wave(s)",
-                best->m, best->n, best_cost.cycles, best_cost.waves);
+  trace.because("least_predicted_cycles", "cluster {}x{}: {} predicted cycles in {} wave(s)",
+                best->m, best->n, whole(best_cost.cycles), best_cost.waves);
   return *best;
 }
 

@@ -42,6 +42,7 @@ struct WgmmaTile {
 constexpr WgmmaTile kWgmmaTiles[] = {{1, 24},  {1, 32},  {1, 40}, {1, 56}, {1, 72}, {1, 88},
                                      {1, 104}, {1, 128}, {2, 72}, {2, 88}, {2, 104}};
 constexpr int kWidestWgmmaTile = 128;
+constexpr int kWidestSwigluTile = 104;  // at most 8 bytes of a thread spill, 24 in wider ones
 constexpr int kMostGatheredRows = 160;  // a thread that gathers has a pointer for every eighth
 constexpr int kWidest512Columns = 40;   // rows of a tile of 512 columns; of 256 above
 
@@ -58,6 +59,12 @@ constexpr WgmmaTile kResidentTiles[] = {{1, 48},  {1, 64},  {1, 104}, {1, 144},
 constexpr int kWidestResidentTile = 208;
 constexpr int kWidest128Columns = 104;
 constexpr int kWideResidentStep = 16;
+
+// A tile's rows and all of their K fit into shared memory. (SwiGLU wants gate and up in one warp,
+// which narrow panels do not give.)
+bool can_be_resident(const GemmDescriptor& d) {
+  return d.k <= kMostResidentDepth && d.epilogue != Epilogue::swiglu;
+}
 
 std::int64_t experts_of_axis(const GemmDescriptor& d) {
   return d.family == Family::grouped_masked ? 1 : d.experts;
@@ -81,7 +88,7 @@ std::int64_t last_rows_below(const GemmDescriptor& d, int most) {
 abi::Mainloop mainloop_for(const GemmDescriptor& d) {
   if (is_blackwell(d.arch) || axis_value(d) <= last_rows(d, 4 * most_mma_rows(d)))
     return abi::Mainloop::mma;
-  return d.k <= kMostResidentDepth ? abi::Mainloop::resident : abi::Mainloop::wgmma;
+  return can_be_resident(d) ? abi::Mainloop::resident : abi::Mainloop::wgmma;
 }
 
 int mma_tile_m(const GemmDescriptor& d, int block_m) {
@@ -103,7 +110,8 @@ int tile_m_for(const GemmDescriptor& d, abi::Mainloop mainloop, int block_m) {
     case abi::Mainloop::mma:
       return mma_tile_m(d, block_m);
     case abi::Mainloop::wgmma:
-      return tile_m_of(kWgmmaTiles, kWidestWgmmaTile, d);
+      return std::min(tile_m_of(kWgmmaTiles, kWidestWgmmaTile, d),
+                      d.epilogue == Epilogue::swiglu ? kWidestSwigluTile : kWidestWgmmaTile);
     case abi::Mainloop::resident:
       return tile_m_of(kResidentTiles, kWidestResidentTile, d);
   }
@@ -114,8 +122,10 @@ int tile_m_for(const GemmDescriptor& d, abi::Mainloop mainloop, int block_m) {
 int tile_n_for(const KernelSchedule& kernel, std::int64_t n) {
   if (abi::is_resident(kernel)) return kernel.tile_m <= kWidest128Columns && n > 64 ? 128 : 64;
   const int widest = kernel.mainloop == abi::Mainloop::wgmma ? kWidest512Columns : kWidestTile;
+  const int narrowest =
+      kernel.mainloop == abi::Mainloop::wgmma && kernel.epilogue == Epilogue::swiglu ? 256 : 128;
   int tile_n = kernel.tile_m <= widest ? 512 : 256;
-  while (tile_n > 128 && tile_n / 2 >= n) tile_n /= 2;
+  while (tile_n > narrowest && tile_n / 2 >= n) tile_n /= 2;
   return tile_n;
 }
 
@@ -181,7 +191,9 @@ const char* legal_fields(abi::Mainloop mainloop) {
 
 Error can_not_run(const KernelSchedule& kernel, const Overrides& pins) {
   std::string found = "the kernel has no such shape";
-  if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel))
+  if (!abi::has_legal_epilogue(kernel))
+    found = "epilogue swiglu is for mma, and for wgmma with tile_n 256 or 512";
+  else if (abi::accumulators_per_thread(kernel) > abi::max_accumulators(kernel))
     found = fmt::format("{} accumulators per thread, at most {}",
                         abi::accumulators_per_thread(kernel), abi::max_accumulators(kernel));
   else if (abi::shared_bytes(kernel) > abi::kMaxSharedBytes)
@@ -234,7 +246,7 @@ void report_split(const PublishedSchedule& schedule, const KernelSchedule& kerne
 }  // namespace
 
 int most_mma_rows(const GemmDescriptor& d) {
-  return d.k <= kMostResidentDepth ? kMmaRowsBesideResident : kMmaRows;
+  return can_be_resident(d) ? kMmaRowsBesideResident : kMmaRows;
 }
 
 std::vector<std::int64_t> tile_limits(const GemmDescriptor& d) {
@@ -245,7 +257,7 @@ std::vector<std::int64_t> tile_limits(const GemmDescriptor& d) {
   const auto add = [&](const WgmmaTile& tile) {
     limits.push_back(last_rows_below(d, tile.tiles * tile.tile_m));
   };
-  if (d.k <= kMostResidentDepth)
+  if (can_be_resident(d))
     std::for_each(std::begin(kResidentTiles), std::end(kResidentTiles), add);
   else
     std::for_each(std::begin(kWgmmaTiles), std::end(kWgmmaTiles), add);
@@ -258,6 +270,7 @@ Result<KernelSchedule> kernel_fields(const GemmDescriptor& descriptor,
   KernelSchedule kernel;
   kernel.mainloop = pins.mainloop.value_or(mainloop_for(descriptor));
   const bool is_resident = abi::is_resident(kernel);
+  kernel.epilogue = descriptor.epilogue;
   kernel.block_m = schedule.block_m;
   kernel.tile_m = pins.tile_m.value_or(tile_m_for(descriptor, kernel.mainloop, schedule.block_m));
   kernel.tile_n = pins.tile_n.value_or(tile_n_for(kernel, descriptor.n));

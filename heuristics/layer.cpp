@@ -14,7 +14,8 @@ const char* profile_name(const LayerDescriptor& layer) {
   return layer.role == Role::decode ? "h200_decode_ep8" : "h200_prefill_ep8";
 }
 
-GemmDescriptor projection(const LayerDescriptor& layer, std::int64_t n, std::int64_t k) {
+GemmDescriptor projection(const LayerDescriptor& layer, std::int64_t n, std::int64_t k,
+                          Epilogue epilogue) {
   GemmDescriptor d;
   d.family = layer.family;
   d.arch = layer.arch;
@@ -26,6 +27,7 @@ GemmDescriptor projection(const LayerDescriptor& layer, std::int64_t n, std::int
   d.max_m = layer.max_m;
   d.expected_m = layer.expected_m;
   d.block_m = layer.block_m;
+  d.epilogue = epilogue;
   if (layer.family == Family::indexed) {
     d.profile = profile_name(layer);
     d.role = layer.role;
@@ -67,6 +69,12 @@ Status check_layer(const LayerDescriptor& layer) {
     return wrong(fmt::format("shard.ways is {}", layer.shard.ways), "it has to be 1 or more");
   if (layer.top_k < 0)
     return wrong(fmt::format("top_k is {}", layer.top_k), "it has to be 0 (not known) or more");
+  if (layer.gate_up_epilogue != Epilogue::none && layer.gate_up_epilogue != Epilogue::swiglu)
+    return wrong(fmt::format("gate_up_epilogue is {}", name(layer.gate_up_epilogue)),
+                 "gate/up has none or swiglu");
+  if (layer.down_epilogue != Epilogue::none && layer.down_epilogue != Epilogue::weighted)
+    return wrong(fmt::format("down_epilogue is {}", name(layer.down_epilogue)),
+                 "down has none or weighted");
   return {};
 }
 
@@ -75,8 +83,8 @@ Status check_layer(const LayerDescriptor& layer) {
 Result<Projections> projections(const ProfileSet& profiles, const LayerDescriptor& layer) {
   CHORD_TRY(check_layer(layer));
   CHORD_TRY(check_axis(profiles, layer));
-  return Projections{projection(layer, layer.gate_up_n, layer.gate_up_k),
-                     projection(layer, layer.down_n, layer.down_k)};
+  return Projections{projection(layer, layer.gate_up_n, layer.gate_up_k, layer.gate_up_epilogue),
+                     projection(layer, layer.down_n, layer.down_k, layer.down_epilogue)};
 }
 
 Result<LayerPlan> solve_layer(const ProfileSet& profiles, const LayerDescriptor& layer,

@@ -14,7 +14,7 @@ using heuristics::describe_json;
 using heuristics::Fields;
 using nlohmann::json;
 
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxConfigSize = std::int64_t{1} << 20;
 constexpr const char* kNeeded =
     "this library runs INT4, symmetric, group size 32, pack-quantized (compressed-tensors)";
 
@@ -101,8 +101,9 @@ Result<std::string> model_name(const Fields& top, const Fields& section) {
 
 Result<ModelConfig> read_sizes(const Fields& section) {
   ModelConfig model;
-  CHORD_TRY(model.hidden_size, section.integer("hidden_size", 1, kMaxSize));
-  CHORD_TRY(model.moe_intermediate_size, section.integer("moe_intermediate_size", 1, kMaxSize));
+  CHORD_TRY(model.hidden_size, section.integer("hidden_size", 1, kMaxConfigSize));
+  CHORD_TRY(model.moe_intermediate_size,
+            section.integer("moe_intermediate_size", 1, kMaxConfigSize));
   CHORD_TRY(model.n_routed_experts,
             section.integer("n_routed_experts", 1, heuristics::kMaxExpertsPerGpu));
   CHORD_TRY(model.num_experts_per_tok,

@@ -15,7 +15,11 @@ class Trace {
  public:
   enum class Keep { nothing, everything };
 
-  explicit Trace(Keep keep) : keep_(keep == Keep::everything) {}
+  explicit Trace(Keep keep) : keep_(keep == Keep::everything) {
+    if (!keep_) return;
+    reasons.reserve(8);
+    rejected.reserve(4);
+  }
 
   bool keeps() const { return keep_; }
 
@@ -24,10 +28,10 @@ class Trace {
     if (keep_) reasons.push_back({rule, fmt::format(text, std::forward<Args>(args)...)});
   }
 
-  template <class... Args>
-  void reject(std::string candidate, fmt::format_string<Args...> text, Args&&... args) {
-    if (keep_)
-      rejected.push_back({std::move(candidate), fmt::format(text, std::forward<Args>(args)...)});
+  // candidate() names what is rejected.
+  template <class Candidate, class... Args>
+  void reject(const Candidate& candidate, fmt::format_string<Args...> text, Args&&... args) {
+    if (keep_) rejected.push_back({candidate(), fmt::format(text, std::forward<Args>(args)...)});
   }
 
   std::vector<Reason> reasons;

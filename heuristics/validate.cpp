@@ -61,6 +61,14 @@ Status check_block_m(const GemmDescriptor& d) {
                "block_m has to be a multiple of 8 in 8..256");
 }
 
+Status check_epilogue(const GemmDescriptor& d) {
+  if (d.epilogue == Epilogue::none || d.epilogue == Epilogue::swiglu ||
+      d.epilogue == Epilogue::weighted)
+    return {};
+  return wrong(d, fmt::format("epilogue is {}", static_cast<int>(d.epilogue)),
+               "none, swiglu or weighted");
+}
+
 std::string arch_names(const Profile& profile) {
   std::string all;
   for (const Architecture arch : profile.archs)
@@ -76,10 +84,10 @@ Status check_profile(const ProfileSet& profiles, const GemmDescriptor& d) {
                              d.profile.empty() ? name(*d.role) : d.profile),
                  fmt::format("{} plans follow one heuristic; leave it out", name(d.family)));
   }
-  const std::string known = "one of: " + profiles.indexed_names();
-  if (d.profile.empty()) return wrong(d, "no profile is given", known);
+  const auto known = [&] { return "one of: " + profiles.indexed_names(); };
+  if (d.profile.empty()) return wrong(d, "no profile is given", known());
   const Profile* profile = profiles.indexed(d.profile);
-  if (!profile) return wrong(d, fmt::format("no profile '{}'", d.profile.substr(0, 64)), known);
+  if (!profile) return wrong(d, fmt::format("no profile '{}'", d.profile.substr(0, 64)), known());
   if (profile->serves(d.arch)) return {};
   return wrong(d, fmt::format("profile {} is not for {}", d.profile, name(d.arch)),
                fmt::format("it is for {}", arch_names(*profile)));
@@ -122,6 +130,7 @@ Result<GemmDescriptor> completed(const ProfileSet& profiles, const GemmDescripto
   if (rows == RowsField::whole_axis) d = with_axis_value(std::move(d), 0);
   CHORD_TRY(check_sizes(d, rows));
   CHORD_TRY(check_block_m(d));
+  CHORD_TRY(check_epilogue(d));
   CHORD_TRY(check_profile(profiles, d));
   return d;
 }

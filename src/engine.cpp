@@ -5,50 +5,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
-#include "cache/tiered_cache.h"
 #include "heuristics/solver.h"
 #include "src/base/environment.h"
 #include "src/base/log.h"
-#include "src/base/posix_file_system.h"
-#include "src/base/system_clock.h"
-#include "src/cubin/cubin_store.h"
-#include "src/cubin/nvrtc_compiler.h"
-#include "src/cubin/recipe.h"
 #include "src/cuda/device.h"
+#include "src/engine_state.h"
 #include "src/explain_model.h"
 #include "src/inquiry.h"
 #include "src/launch/launch.h"
 #include "src/launch/routing_check.h"
-#include "src/open_cache.h"
-#include "src/prepared_memo.h"
 #include "src/prewarm.h"
 #include "src/source/gemm_source.h"
 #include "src/weights/pack_source.h"
 
 namespace chord {
-
-struct Engine::State {
-  State(Options resolved, LogSink sink)
-      : options(std::move(resolved)), log(std::move(sink)), compiler(options.nvrtc_library) {}
-
-  using Modules = std::map<std::pair<cuda::CUcontext, std::string>, PreparedMemo::Value>;
-
-  Options options;
-  LogSink log;
-  base::PosixFileSystem files;
-  base::SystemClock clock;
-  OpenedCache opened;
-  cubin::NvrtcCompiler compiler;
-  std::unique_ptr<cubin::CubinStore> store;
-  PreparedMemo memo;
-  std::mutex modules_mutex;
-  Modules modules;  // by context and key: one load however many descriptors ask
-
-  Result<PreparedMemo::Value> load(const cubin::Recipe& recipe, const cubin::EntryPointer& entry);
-};
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
@@ -174,6 +145,10 @@ Result<Explanation> Engine::explain(const GemmDescriptor& descriptor) const {
   return explain_decision(std::move(decision), *state_->store);
 }
 
+Result<Explanation> Engine::explain(const Decision& decision) const {
+  return explain_decision(decision, *state_->store);
+}
+
 Result<LayerExplanation> Engine::explain(const LayerDescriptor& layer) const {
   CHORD_TRY(LayerPlan plan, plan_layer(layer));
   CHORD_TRY(Explanation gate_up, explain_decision(std::move(plan.gate_up), *state_->store));
@@ -216,19 +191,24 @@ Result<PreparedMemo::Value> Engine::State::load(const cubin::Recipe& recipe,
   return PreparedMemo::Value(std::move(state));
 }
 
-namespace {
-
-Result<cuda::CUcontext> current_context() {
-  CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
-  cuda::CUcontext context = nullptr;
-  CHORD_TRY(cuda::check(driver->ctx_get_current(&context), "ask for the current CUDA context"));
-  return context;
+// Of a kernel that is no GEMM: its recipe is known by its label.
+Result<PreparedMemo::Value> Engine::State::load_once(cuda::ContextId context,
+                                                     const cubin::Recipe& recipe) {
+  {
+    const std::lock_guard lock(modules_mutex);
+    if (PreparedMemo::Value known = modules[{context, recipe.label}]) return known;
+  }
+  CHORD_TRY(const cubin::EntryPointer entry, store->obtain(recipe));
+  const std::lock_guard lock(modules_mutex);
+  PreparedMemo::Value& loaded = modules[{context, recipe.label}];
+  if (!loaded) {
+    CHORD_TRY(loaded, load(recipe, entry));
+  }
+  return loaded;
 }
 
-}  // namespace
-
 Result<PreparedKernel> Engine::prepare(const Decision& decision) {
-  CHORD_TRY(const cuda::CUcontext context, current_context());
+  CHORD_TRY(const cuda::ContextId context, cuda::current_context_id());
   CHORD_TRY(const cubin::Recipe recipe, cubin::gemm_recipe(decision));
   CHORD_TRY(const cubin::EntryPointer entry, state_->store->obtain(recipe));
 
@@ -245,12 +225,12 @@ Result<PreparedKernel> Engine::prepare(const Decision& decision) {
 }
 
 Result<PreparedKernel> Engine::prepare(const GemmDescriptor& descriptor) {
-  CHORD_TRY(const cuda::CUcontext context, current_context());
-  const MemoKey key{descriptor, context};
-  if (PreparedMemo::Value known = state_->memo.find(key)) return PreparedKernel(std::move(known));
+  CHORD_TRY(const cuda::ContextId context, cuda::current_context_id());
+  if (PreparedMemo::Value known = state_->memo.find(descriptor, context))
+    return PreparedKernel(std::move(known));
   CHORD_TRY(const Decision decision, plan(descriptor));
   CHORD_TRY(PreparedKernel prepared, prepare(decision));
-  state_->memo.insert(key, prepared.state_);
+  state_->memo.insert(descriptor, context, prepared.state_);
   return prepared;
 }
 
@@ -267,10 +247,20 @@ Status refuse_checked_capture(const cuda::DriverApi& driver, cuda::CUstream stre
                "check once before the capture"};
 }
 
+// A driver's own words for a function of another context help nobody.
+Status explained(Status launched, const PreparedKernel::State& kernel) {
+  if (launched.ok()) return launched;
+  cuda::CUcontext current = nullptr;
+  kernel.driver->ctx_get_current(&current);
+  if (current == kernel.module->context()) return launched;
+  return Error{ErrorCode::invalid_argument, "launch of " + kernel.key,
+               "the kernel was prepared in another CUDA context than the current one",
+               "make its context current, or prepare it in this one, too"};
+}
+
 }  // namespace
 
-Status Engine::launch(const PreparedKernel& kernel, const GemmArguments& arguments,
-                      Stream stream) const {
+Status Engine::launch(const PreparedKernel& kernel, const GemmArguments& arguments, Stream stream) {
   const PreparedKernel::State& prepared = kernel.state();
   const auto cu_stream = static_cast<cuda::CUstream>(stream);
   abi::GemmParams params{};
@@ -280,30 +270,39 @@ Status Engine::launch(const PreparedKernel& kernel, const GemmArguments& argumen
     CHORD_TRY(refuse_checked_capture(*prepared.driver, cu_stream));
     CHORD_TRY(launch::check_routing(*prepared.driver, prepared.shape, arguments, cu_stream));
   }
-  return launch::enqueue(*prepared.driver, prepared.module->function(),
-                         prepared.grid(arguments.programmatic_dependent_launch), &params,
-                         cu_stream);
+  return explained(
+      launch::enqueue(*prepared.driver, prepared.module->function(),
+                      prepared.grid(arguments.programmatic_dependent_launch), &params, cu_stream),
+      prepared);
+}
+
+Status Engine::launch(const GemmDescriptor& descriptor, const GemmArguments& arguments,
+                      Stream stream) const {
+  CHORD_TRY(const cuda::ContextId context, cuda::current_context_id());
+  if (PreparedMemo::Value known = state_->memo.find(descriptor, context))
+    return launch(PreparedKernel(std::move(known)), arguments, stream);
+  const bool is_masked = descriptor.family == Family::grouped_masked;
+  return Error{
+      ErrorCode::not_prepared,
+      fmt::format("launch of {} N={} K={} for {} rows, profile '{}', block_m {}, epilogue {}",
+                  name(descriptor.family), descriptor.n, descriptor.k,
+                  is_masked ? descriptor.expected_m : descriptor.rows, descriptor.profile,
+                  descriptor.block_m ? fmt::to_string(*descriptor.block_m) : "as planned",
+                  name(descriptor.epilogue)),
+      "no kernel is prepared for exactly this in this context; nothing was enqueued",
+      "call prepare with this descriptor beforehand"};
 }
 
 Status Engine::pack(const WeightSource& source, const PackedShape& shape, void* weights,
                     void* scales, std::uint64_t* status, Stream stream) {
   CHORD_TRY(check_shape(shape));
-  CHORD_TRY(weights::check_pack_pointers(source, weights, scales));
+  CHORD_TRY(weights::check_pack_pointers(source, weights, scales, status));
   CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
   CHORD_TRY(const cuda::Device device, cuda::current_device());
-  CHORD_TRY(const cuda::CUcontext context, current_context());
+  CHORD_TRY(const cuda::ContextId context, cuda::current_context_id());
   CHORD_TRY(const cubin::Recipe recipe,
             cubin::pack_recipe(device.arch, source.code_source, source.scale_source));
-  PreparedMemo::Value packer;
-  {
-    const std::lock_guard lock(state_->modules_mutex);
-    PreparedMemo::Value& loaded = state_->modules[{context, recipe.label}];
-    if (!loaded) {
-      CHORD_TRY(const cubin::EntryPointer entry, state_->store->obtain(recipe));
-      CHORD_TRY(loaded, state_->load(recipe, entry));
-    }
-    packer = loaded;
-  }
+  CHORD_TRY(const PreparedMemo::Value packer, state_->load_once(context, recipe));
   const auto cu_stream = static_cast<cuda::CUstream>(stream);
   CHORD_TRY(cuda::check(
       driver->memset_d8_async(cuda::device_address(status), 0xff, sizeof *status, cu_stream),

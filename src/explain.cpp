@@ -51,6 +51,7 @@ Json shape_json(const GemmDescriptor& d, bool with_rows) {
   json["n"] = d.n;
   json["k"] = d.k;
   json["experts"] = d.experts;
+  if (d.epilogue != Epilogue::none) json["epilogue"] = name(d.epilogue);
   if (d.family == Family::grouped_masked) json["max_m"] = d.max_m;
   if (!with_rows) return json;
   if (d.family == Family::grouped_masked)

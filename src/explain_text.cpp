@@ -154,6 +154,7 @@ void add_kernel(std::vector<Line>& lines, const std::vector<Column>& columns) {
   add("release", [](E e) { return std::string(name(e.decision.kernel.release)); });
   add("dequantisation", [](E e) { return std::string(name(e.decision.kernel.dequantisation)); });
   add("split", [](E e) { return std::string(name(e.decision.kernel.split)); });
+  add("epilogue", [](E e) { return std::string(name(e.decision.kernel.epilogue)); });
   add("shared bytes", [](E e) { return with_thousands(e.shared_bytes); });
   add("threads", [](E e) { return fmt::format("{}", e.threads); });
   add("registers",

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/environment.h"
@@ -100,7 +101,8 @@ Result<OpenedCache> open_cache(Options& options, const EnvironmentLookup& lookup
   settings.max_bytes = *options.max_cache_bytes;
   settings.max_files = *options.max_cache_files;
   settings.max_age_ns = *options.max_cache_age_days * kDayNs;
-  settings.wait_ms = options.compile_wait_ms;
+  constexpr std::int64_t kLongestWaitMs = 86'400'000;  // a day; more would not fit nanoseconds
+  settings.wait_ms = std::clamp<std::int64_t>(options.compile_wait_ms, 0, kLongestWaitMs);
   settings.on_event = options.on_cache_event;
   CHORD_TRY(settings.signatures, signatures_of(options, files));
   if (*options.signatures == SignaturePolicy::required && !options.signing_key)

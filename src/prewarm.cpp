@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -27,6 +28,8 @@ std::string label_of(const Deployment& deployment) {
   for (const Role role : deployment.roles) text += fmt::format(" {}", name(role));
   for (const Family family : deployment.families) text += fmt::format(" {}", name(family));
   for (const Architecture arch : deployment.archs) text += fmt::format(" {}", name(arch));
+  for (const Epilogue epilogue : {deployment.gate_up_epilogue, deployment.down_epilogue})
+    if (epilogue != Epilogue::none) text += fmt::format(" {}", name(epilogue));
   const bool whole_table = deployment.min_rows <= 1 && deployment.max_rows >= kMaxTableRows;
   if (!whole_table) text += fmt::format(" rows {}:{}", deployment.min_rows, deployment.max_rows);
   return text;
@@ -55,9 +58,11 @@ class Run {
 
   void work(int jobs) {
     std::vector<std::jthread> threads;
-    for (int i = 1; i < jobs; ++i) threads.emplace_back([this] { take_all(); });
+    for (int i = 1; i < std::min<std::int64_t>(jobs, report_.keys); ++i)
+      threads.emplace_back([this] { take_all(); });
     take_all();
     threads.clear();
+    if (thrown_) std::rethrow_exception(thrown_);
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     std::sort(report_.missing.begin(), report_.missing.end(),
@@ -88,8 +93,15 @@ class Run {
   const std::vector<cubin::EntryPointer>& entries() const { return entries_; }
 
  private:
+  // What is thrown on a thread (no memory is left) is for the caller of work().
   void take_all() {
-    for (std::size_t i = next_++; i < recipes_.size(); i = next_++) take(i);
+    try {
+      for (std::size_t i = next_++; i < recipes_.size(); i = next_++) take(i);
+    } catch (...) {
+      next_ = recipes_.size();
+      const std::lock_guard lock(mutex_);
+      if (!thrown_) thrown_ = std::current_exception();
+    }
   }
 
   void take(std::size_t index) {
@@ -167,6 +179,7 @@ class Run {
   std::mutex mutex_;
   std::int64_t done_ = 0;
   std::atomic<std::size_t> next_{0};
+  std::exception_ptr thrown_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
@@ -210,6 +223,10 @@ Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployme
     CHORD_TRY(cubin::Recipe packer,
               cubin::pack_recipe(arch, CodeSource::words, ScaleSource::row_major));
     recipes.push_back(std::move(packer));
+    for (const layer::LayerKernel kernel : layer::kLayerKernels) {
+      CHORD_TRY(cubin::Recipe recipe, cubin::layer_recipe(arch, kernel));
+      recipes.push_back(std::move(recipe));
+    }
   }
   return recipes;
 }

@@ -10,8 +10,8 @@
 
 namespace chord {
 
-// Every distinct GEMM kernel of the deployment, and the packer of its checkpoint on each
-// architecture.
+// Every distinct GEMM kernel of the deployment, and on each architecture the packer of its
+// checkpoint and the kernels of chord/layer.h.
 Result<std::vector<cubin::Recipe>> deployment_recipes(const Deployment& deployment,
                                                       const Options& options);
 

@@ -257,18 +257,29 @@ Result<int> host_cost(const Flags& flags, Options options) {
   CHORD_TRY(const std::unique_ptr<bench::Rig> rig, bench::Rig::create(std::move(options)));
   CHORD_TRY(const bench::HostCost cost, bench::measure_host_cost(*rig));
   watchdog.rest();
-  if (flags.json)
+  if (flags.json) {
+    Json plans = Json::array();
+    for (const bench::PlanCost& plan : cost.plans)
+      plans.push_back({{"plan", plan.label}, {"first_us", plan.first_us}, {"us", plan.plan_us}});
     return print_json(Json{{"gpu", rig->device.name},
                            {"driver", driver_text(*rig->driver)},
                            {"bare_launch_us", cost.bare_launch_us},
                            {"launch_us", cost.launch_us},
+                           {"c_launch_us", cost.c_launch_us},
                            {"memo_prepare_us", cost.memo_prepare_us},
-                           {"plan_us", cost.plan_us},
+                           {"disk_prepare_us", cost.disk_prepare_us},
+                           {"plans", std::move(plans)},
                            {"date", today()}});
-  return print_text(
-      fmt::format("host, us per call: bare driver launch {:.2f}, launch {:.2f}, "
-                  "memo-hit prepare {:.2f}, plan {:.2f}\n",
-                  cost.bare_launch_us, cost.launch_us, cost.memo_prepare_us, cost.plan_us));
+  }
+  std::string text = fmt::format(
+      "host, us per call: bare driver launch {:.2f}, launch {:.2f}, by the C face {:.2f}, memo-hit "
+      "prepare {:.2f}, prepare from disk {:.0f}\n",
+      cost.bare_launch_us, cost.launch_us, cost.c_launch_us, cost.memo_prepare_us,
+      cost.disk_prepare_us);
+  for (const bench::PlanCost& plan : cost.plans)
+    text += fmt::format("plan of {}: first {:.0f}, then {:.2f}\n", plan.label, plan.first_us,
+                        plan.plan_us);
+  return print_text(text);
 }
 
 Result<int> run(Flags& flags, const std::string& command) {

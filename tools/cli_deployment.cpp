@@ -76,6 +76,7 @@ Result<Deployment> deployment_of(const DeploymentFlags& flags) {
   CHORD_TRY(deployment.roles, parse_roles(flags.role));
   CHORD_TRY(set_rows(flags.rows, deployment));
   deployment.num_sms = flags.num_sms;
+  flags.model.set_epilogues(deployment);
   if (!flags.archs.empty()) deployment.archs.clear();
   for (const std::string& text : flags.archs) {
     CHORD_TRY(const Architecture arch, parse_architecture(text));

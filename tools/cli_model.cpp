@@ -59,6 +59,12 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->type_name("WAYS")
       ->transform(whole_number(1, 1 << 20))
       ->group(group);
+  app.add_flag("--fuse-swiglu", flags.fuse_swiglu,
+               "gate/up ends in SwiGLU (weights packed in RowOrder::gate_up)")
+      ->group(group);
+  app.add_flag("--fuse-weights", flags.fuse_weights,
+               "down multiplies every row by its top-k weight")
+      ->group(group);
 }
 
 Result<ModelConfig> load_model(const ModelFlags& flags) {

@@ -34,6 +34,10 @@ void add_shape_flags(CLI::App& app, SubjectFlags& flags) {
   size("--rows", flags.rows, "routed rows (indexed) or rows (grouped_contiguous)");
   size("--max-m", flags.max_m, "grouped_masked: rows of one expert's slab");
   size("--expected-m", flags.expected_m, "grouped_masked: rows expected per expert");
+  app.add_option("--epilogue", flags.epilogue, "none (default), swiglu or weighted")
+      ->type_name("NAME")
+      ->check(flag_text())
+      ->group(group);
   app.add_option("--block-m", flags.block_m, "an alignment of the routing that is already fixed")
       ->type_name("COUNT")
       ->transform(whole_number(8, 256))
@@ -82,7 +86,8 @@ Result<Subject> layer_subject(const SubjectFlags& flags) {
   const std::string extra = first_set({{"--profile", !flags.profile.empty()},
                                        {"--n", flags.n != 0},
                                        {"--k", flags.k != 0},
-                                       {"--experts", flags.experts != 0}});
+                                       {"--experts", flags.experts != 0},
+                                       {"--epilogue", !flags.epilogue.empty()}});
   if (!extra.empty())
     return bad_flags("a layer of a model", extra, "a model has its own shapes; leave it out");
   CHORD_TRY(const ModelConfig model, load_model(flags.model));
@@ -93,6 +98,7 @@ Result<Subject> layer_subject(const SubjectFlags& flags) {
   CHORD_TRY(layer.arch, architecture_of(flags));
   CHORD_TRY(check_sizes(flags, layer.family));
   set_sizes(flags, layer);
+  flags.model.set_epilogues(layer);
   return Subject(layer);
 }
 
@@ -122,6 +128,9 @@ Result<Subject> shape_subject(const SubjectFlags& flags) {
   gemm.k = flags.k;
   gemm.experts = flags.experts;
   set_sizes(flags, gemm);
+  if (!flags.epilogue.empty()) {
+    CHORD_TRY(gemm.epilogue, parse_epilogue(flags.epilogue));
+  }
   return Subject(gemm);
 }
 

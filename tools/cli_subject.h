@@ -15,7 +15,7 @@ namespace chord::tools {
 struct SubjectFlags {
   ModelFlags model;
   std::string role;
-  std::string family, profile, arch;
+  std::string family, profile, arch, epilogue;
   std::int64_t n = 0, k = 0, experts = 0;
   std::int64_t rows = 0, max_m = 0, expected_m = 0;
   int block_m = 0, num_sms = 0;

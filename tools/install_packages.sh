@@ -4,6 +4,7 @@
 #   source tools/install_packages.sh
 #   chord_install_packages            # Debian packages
 #   chord_install_servers             # redis-server and nginx, for tests; nothing is started
+#   chord_install_packaging           # for Debian packages, and tests of what is installed
 #   chord_find_nvrtc build            # exports what an NVRTC off the loader's path needs
 #   chord_find_nvdisasm build         # exports CHORD_NVDISASM; a warning if there is none
 #
@@ -12,6 +13,9 @@
 CHORD_PACKAGES=(g++ cmake ninja-build libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev
   libgtest-dev libcli11-dev ca-certificates libsodium-dev libzstd-dev libhiredis-dev
   libcurl4-openssl-dev libarchive-dev)
+# Debian packages (cpack asks `file` which binaries have dependencies), and what the tests of an
+# installed library use: pkg-config, and a check of man pages.
+CHORD_PACKAGING_PACKAGES=(dpkg-dev file pkgconf groff-base)
 # The stores that the tests of the remote tier are run against.
 CHORD_SERVER_PACKAGES=(redis-server nginx-light)
 CHORD_WHEEL_PACKAGES=(python3 python3-pip)
@@ -72,6 +76,10 @@ chord_apt_install() {
 
 chord_install_packages() {
   chord_apt_install "${CHORD_PACKAGES[@]}"
+}
+
+chord_install_packaging() {
+  chord_apt_install "${CHORD_PACKAGING_PACKAGES[@]}"
 }
 
 # Debian starts a service as it installs it; these are wanted as programs only.

@@ -44,8 +44,9 @@ struct EntryFree {
 struct ArchiveWriter::Target {
   explicit Target(FileSystem& layer) : files(layer) {}
   ~Target() {
+    is_abandoned = true;
     if (archive != nullptr) {
-      (void)archive_write_fail(archive);  // else freeing it writes the rest
+      (void)archive_write_close(archive);  // freeing one that has failed leaves its buffer behind
       archive_write_free(archive);
     }
     file.reset();
@@ -55,6 +56,7 @@ struct ArchiveWriter::Target {
   static la_ssize_t write(struct archive* archive, void* self, const void* bytes,
                           std::size_t size) {
     auto& target = *static_cast<Target*>(self);
+    if (target.is_abandoned) return static_cast<la_ssize_t>(size);  // the rest goes nowhere
     target.error = target.file->write({static_cast<const char*>(bytes), size});
     if (target.error) {
       archive_set_error(archive, target.error.error_number, "%s", target.error.message().c_str());
@@ -69,6 +71,7 @@ struct ArchiveWriter::Target {
   std::string temporary;  // empty when there is none to remove
   std::unique_ptr<FileWriter> file;
   std::uint64_t written = 0;
+  bool is_abandoned = false;
   FileError error;
   struct archive* archive = nullptr;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -57,7 +58,11 @@ std::shared_ptr<HostAddresses::Question> HostAddresses::ask(const std::string& h
   auto question = std::make_shared<Question>();
   std::thread([question, host] {
     std::vector<std::string> addresses;
-    const int error = look_up(host, 0, addresses);
+    int error = EAI_MEMORY;
+    try {
+      error = look_up(host, 0, addresses);
+    } catch (const std::bad_alloc&) {  // would end the process from a thread
+    }
     std::lock_guard lock_answer(question->mutex);
     question->error = error;
     question->addresses = std::move(addresses);

@@ -41,7 +41,7 @@ const std::vector<Scheme>& schemes() {
   return table;
 }
 
-Error refused(std::string found, std::string help = {}) {
+Error bad_url(std::string found, std::string help = {}) {
   return Error{ErrorCode::invalid_argument, "the URL of a remote cache", std::move(found),
                std::move(help)};
 }
@@ -75,14 +75,14 @@ Result<std::string> decode(std::string_view text, std::string_view what,
       const auto high = i + 2 < text.size() ? hex_digit(text[i + 1]) : std::nullopt;
       const auto low = i + 2 < text.size() ? hex_digit(text[i + 2]) : std::nullopt;
       if (!high || !low)
-        return refused(fmt::format("a '%' without two hex digits in its {}", what),
+        return bad_url(fmt::format("a '%' without two hex digits in its {}", what),
                        "'%' itself is written %25");
       c = static_cast<char>(*high * 16 + *low);
       i += 2;
     }
     const bool is_control = (c >= 0 && c < ' ') || c == 0x7f;
     if (c == 0 || (is_control && controls == Controls::refused))
-      return refused(fmt::format("a control character in its {}", what));
+      return bad_url(fmt::format("a control character in its {}", what));
     decoded += c;
   }
   return decoded;
@@ -107,7 +107,7 @@ Status parse_port(std::string_view text, RemoteUrl& url) {
   const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), url.port);
   if (problem != std::errc{} || stop != text.data() + text.size() || url.port < 1 ||
       url.port > 65535)
-    return refused("its port is not a number from 1 to 65535",
+    return bad_url("its port is not a number from 1 to 65535",
                    "a '/', '?', '#', '@' or ':' in a password is written %2F, %3F, %23, %40, %3A");
   return {};
 }
@@ -115,23 +115,23 @@ Status parse_port(std::string_view text, RemoteUrl& url) {
 Status parse_host(std::string_view text, RemoteUrl& url) {
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == text.npos) return refused("its '[' has no ']'", "[::1]:6379");
+    if (end == text.npos) return bad_url("its '[' has no ']'", "[::1]:6379");
     url.host = text.substr(1, end - 1);
     text.remove_prefix(end + 1);
     if (url.host.find_first_not_of("0123456789abcdefABCDEF:.") != std::string::npos ||
         url.host.find(':') == std::string::npos)
-      return refused("what stands between '[' and ']' is no IPv6 address", "[::1]:6379");
+      return bad_url("what stands between '[' and ']' is no IPv6 address", "[::1]:6379");
   } else {
     url.host = cut(text, ":");
     if (!std::all_of(url.host.begin(), url.host.end(), [](char c) {
           return is_letter(static_cast<char>(c | 0x20)) || is_digit(c) || c == '.' || c == '-' ||
                  c == '_';
         }))
-      return refused("its host has a character that no host has",
+      return bad_url("its host has a character that no host has",
                      "an IPv6 address stands in brackets: [::1]:6379");
   }
   if (text.empty()) return {};
-  if (!text.starts_with(':')) return refused("something follows the ']' of its host");
+  if (!text.starts_with(':')) return bad_url("something follows the ']' of its host");
   return parse_port(text.substr(1), url);
 }
 
@@ -144,9 +144,9 @@ Status parse_authority(std::string_view text, RemoteUrl& url) {
   CHORD_TRY(parse_host(text, url));
   const bool is_socket = url.scheme.ends_with("+unix");
   if (is_socket && (!url.host.empty() || url.port != 0))
-    return refused("a host where the path of a socket should begin",
+    return bad_url("a host where the path of a socket should begin",
                    "three slashes: redis+unix:///run/redis.sock");
-  if (!is_socket && url.host.empty()) return refused("it names no host", "redis://host:6379");
+  if (!is_socket && url.host.empty()) return bad_url("it names no host", "redis://host:6379");
   return {};
 }
 
@@ -155,11 +155,11 @@ Status parse_query(std::string_view text, RemoteUrl& url) {
     text.remove_prefix(1);  // '?' or '&'
     std::string_view pair = cut(text, "&");
     const std::string_view label = cut(pair, "=");
-    if (label.empty() || pair.empty()) return refused("a parameter that is not name=value");
+    if (label.empty() || pair.empty()) return bad_url("a parameter that is not name=value");
     CHORD_TRY(std::string name, decode(label, "parameters"));
     CHORD_TRY(std::string value, decode(pair.substr(1), "parameters"));
     if (!url.query.emplace(std::move(name), std::move(value)).second)
-      return refused("a parameter that is given twice");
+      return bad_url("a parameter that is given twice");
   }
   return {};
 }
@@ -211,13 +211,13 @@ Result<RemoteUrl> parse_remote_url(std::string_view text) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   const std::string schemes = fmt::format("{}", fmt::join(known_schemes(), ", "));
   if (!is_scheme(url.scheme))
-    return refused("it does not begin with a scheme and '://'", "schemes here: " + schemes);
+    return bad_url("it does not begin with a scheme and '://'", "schemes here: " + schemes);
   if (!std::all_of(text.begin(), text.end(), is_printable))
-    return refused("a blank or a character outside ASCII", "percent-encode it");
+    return bad_url("a blank or a character outside ASCII", "percent-encode it");
   text.remove_prefix(colon + 3);
   CHORD_TRY(parse_authority(cut(text, "/?#"), url));
   if (text.find_first_of("@#") != text.npos)
-    return refused("a '@' or '#' behind its host",
+    return bad_url("a '@' or '#' behind its host",
                    "there they are written %40 and %23; a '/' or '?' in a password %2F and %3F");
   url.path = cut(text, "?");
   // The path of a web server keeps its percent signs: it goes on to the server as it is.
@@ -225,7 +225,7 @@ Result<RemoteUrl> parse_remote_url(std::string_view text) {
     CHORD_TRY(url.path, decode(url.path, "path"));
   }
   if (url.scheme.ends_with("+unix") && url.path.empty())
-    return refused("it has no path of a socket", "redis+unix:///run/redis.sock");
+    return bad_url("it has no path of a socket", "redis+unix:///run/redis.sock");
   CHORD_TRY(parse_query(text, url));
   return url;
 }

@@ -38,6 +38,9 @@ struct GemmArguments {
   const void* activations = nullptr;  // BF16, 16-byte aligned
   void* output = nullptr;             // BF16, 16-byte aligned
   PackedWeight weight;
+  // Epilogue::weighted: device FP32, one per output row: num_ids (indexed), rows (contiguous),
+  // experts * max_m (masked).
+  const float* row_weights = nullptr;
   std::variant<IndexedRouting, ContiguousRouting, MaskedRouting> routing;
   void* workspace = nullptr;  // PreparedKernel::workspace_bytes, 256-byte aligned; its first
   std::size_t workspace_bytes =

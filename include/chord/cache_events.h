@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "chord/export.h"
+
 namespace chord {
 
 // Why a tier that was asked gave no entry that may be loaded.
@@ -27,10 +29,10 @@ enum class MissReason {
   failed,          // the tier could not look
 };
 inline constexpr std::size_t kMissReasons = 10;
-const char* name(MissReason reason);
+CHORD_API const char* name(MissReason reason);
 
 enum class BreakerState { closed, open, half_open };
-const char* name(BreakerState state);
+CHORD_API const char* name(BreakerState state);
 
 struct RemoteCounters {
   std::string name;                                   // of the store, without secrets
@@ -69,13 +71,13 @@ struct CacheEvent {
   std::string_view text = {};  // the reason in words
   std::uint64_t bytes = 0;
 };
-const char* name(CacheEvent::Kind kind);
+CHORD_API const char* name(CacheEvent::Kind kind);
 
 // Called on the thread that did it, and must not call the cache back.
 using CacheEventSink = std::function<void(const CacheEvent&)>;
 
 // The text exposition format of Prometheus (version 0.0.4): chord_cache_hits_total{tier="memory"}
 // and so on, each with HELP and TYPE.
-std::string prometheus_text(const CacheCounters& counters);
+CHORD_API std::string prometheus_text(const CacheCounters& counters);
 
 }  // namespace chord

@@ -13,27 +13,30 @@
 #include <vector>
 
 #include "chord/abi/problem.h"
+#include "chord/abi/schedule.h"
+#include "chord/export.h"
 #include "chord/status.h"
 
 namespace chord {
 
 enum class Architecture { sm_90a, sm_100a, sm_103a };
 
-const char* name(Architecture arch);                         // "sm_90a"
-Result<Architecture> parse_architecture(std::string_view);   // refuses others by name
-Result<Architecture> architecture_of(int major, int minor);  // compute capability
-int default_num_sms(Architecture arch);                      // 132 on SM90, 148 on Blackwell
-bool is_blackwell(Architecture arch);
+CHORD_API const char* name(Architecture arch);                         // "sm_90a"
+CHORD_API Result<Architecture> parse_architecture(std::string_view);   // refuses others by name
+CHORD_API Result<Architecture> architecture_of(int major, int minor);  // compute capability
+CHORD_API int default_num_sms(Architecture arch);  // 132 on SM90, 148 on Blackwell
+CHORD_API bool is_blackwell(Architecture arch);
 
 using Family = abi::RoutingKind;
+using Epilogue = abi::Epilogue;
 
-const char* name(Family family);  // "indexed", "grouped_contiguous", "grouped_masked"
-Result<Family> parse_family(std::string_view);
+CHORD_API const char* name(Family family);  // "indexed", "grouped_contiguous", "grouped_masked"
+CHORD_API Result<Family> parse_family(std::string_view);
 
 enum class Role { decode, prefill, mix };
 
-const char* name(Role role);
-Result<Role> parse_role(std::string_view);
+CHORD_API const char* name(Role role);
+CHORD_API Result<Role> parse_role(std::string_view);
 
 struct GemmDescriptor {
   Family family = Family::indexed;
@@ -49,6 +52,9 @@ struct GemmDescriptor {
   std::optional<int> block_m;   // an engine's routing alignment, honoured if given
   std::optional<Role> role =
       std::nullopt;  // indexed: one that the profile lacks means its fallback
+  // swiglu: for a weight packed in RowOrder::gate_up, the output has N / 2 columns; weighted:
+  // GemmArguments::row_weights.
+  Epilogue epilogue = Epilogue::none;
 
   bool operator==(const GemmDescriptor&) const = default;
 };
@@ -62,7 +68,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-const char* name(ShardAxis axis);  // "ep", "tp"
+CHORD_API const char* name(ShardAxis axis);  // "ep", "tp"
 
 // The text model's facts that shape its MoE layers, read from a Hugging Face config.json.
 struct ModelConfig {
@@ -90,6 +96,8 @@ struct LayerDescriptor {
   std::int64_t rows = 0;  // routed rows (indexed, grouped_contiguous)
   std::int64_t max_m = 0, expected_m = 0;
   std::optional<int> block_m;
+  Epilogue gate_up_epilogue = Epilogue::none;  // none or swiglu
+  Epilogue down_epilogue = Epilogue::none;     // none or weighted
 };
 
 // A deployment whose cubins are to be made beforehand.
@@ -102,6 +110,8 @@ struct Deployment {
   std::int64_t min_rows = 1;
   std::int64_t max_rows = std::int64_t{1} << 30;
   int num_sms = 0;
+  Epilogue gate_up_epilogue = Epilogue::none;
+  Epilogue down_epilogue = Epilogue::none;
 };
 
 }  // namespace chord

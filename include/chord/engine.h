@@ -18,6 +18,8 @@
 #include "chord/arguments.h"
 #include "chord/cache_tier.h"
 #include "chord/descriptor.h"
+#include "chord/export.h"
+#include "chord/layer.h"
 #include "chord/options.h"
 #include "chord/schedule.h"
 #include "chord/status.h"
@@ -70,7 +72,7 @@ struct LayerExplanation {
 };
 
 // A loaded kernel. Copies share it; it lives as long as any copy.
-class PreparedKernel {
+class CHORD_API PreparedKernel {
  public:
   const Decision& decision() const;
   const KernelFacts& facts() const;
@@ -105,7 +107,7 @@ struct Inquiry {
   std::optional<std::string> nearest;
   std::vector<std::string> differing_fields;
 
-  bool is_there() const;
+  CHORD_API bool is_there() const;
 };
 
 struct PrewarmProgress {
@@ -144,7 +146,7 @@ struct PrewarmReport {
   std::string manifest;  // path of what was written; empty if none
 };
 
-class Engine {
+class CHORD_API Engine {
  public:
   static Result<Engine> create(Options options = {});
 
@@ -160,6 +162,7 @@ class Engine {
   // Plans, and looks the key up in the cache; compiles nothing.
   Result<Explanation> explain(const GemmDescriptor& descriptor) const;
   Result<LayerExplanation> explain(const LayerDescriptor& layer) const;
+  Result<Explanation> explain(const Decision& decision) const;
   // The CUDA source that NVRTC would be given, device headers not included.
   Result<std::string> source(const Decision& decision) const;
   // Asks every tier for a kernel's cubin, also those that are left alone after a failure. Compiles
@@ -174,11 +177,27 @@ class Engine {
   // Reads the cache or compiles; loads nothing, needs no GPU.
   Result<CompiledKernel> compile(const Decision& decision);
 
-  // Reads the cache or compiles, loads into the current CUDA context, checks the loaded facts.
+  // Reads the cache or compiles, loads into the current CUDA context, checks the loaded facts. Does
+  // not disturb a stream capture that is under way.
   Result<PreparedKernel> prepare(const Decision& decision);
   Result<PreparedKernel> prepare(const GemmDescriptor& descriptor);
   // Enqueues. Allocates nothing, reads no file, does not synchronise (unless arguments.checked).
-  Status launch(const PreparedKernel& kernel, const GemmArguments& arguments, Stream stream) const;
+  // Static, as for the layer kernels: a kernel may outlive the engine that prepared it.
+  static Status launch(const PreparedKernel& kernel, const GemmArguments& arguments, Stream stream);
+
+  // The kernel that prepare has made for this descriptor in the current context; not_prepared if
+  // there is none, and then nothing is enqueued and a capture stays valid.
+  Status launch(const GemmDescriptor& descriptor, const GemmArguments& arguments,
+                Stream stream) const;
+
+  // The kernels of chord/layer.h, for the device of the current CUDA context.
+  Result<LayerKernels> prepare_layer_kernels();
+  static Status launch(const LayerKernels& kernels, const GateArguments& arguments, Stream stream);
+  static Status launch(const LayerKernels& kernels, const AlignArguments& arguments, Stream stream);
+  static Status launch(const LayerKernels& kernels, const SwigluArguments& arguments,
+                       Stream stream);
+  static Status launch(const LayerKernels& kernels, const CombineArguments& arguments,
+                       Stream stream);
 
   // Packs device tensors into device memory on a stream; `status` is one device word that receives
   // kPackStatusClean or the first refused scale: read it back and pass it to check_pack_status.

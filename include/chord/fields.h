@@ -23,6 +23,7 @@ void for_each_field(const abi::Schedule& s, Visitor&& visit) {
   visit("dequantisation", s.dequantisation);
   visit("split", s.split);
   visit("release", s.release);
+  visit("epilogue", s.epilogue);
 }
 
 template <class Visitor>

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "chord/cache_events.h"
+#include "chord/export.h"
 #include "chord/overrides.h"
 #include "chord/platform.h"
 #include "chord/schedule.h"
@@ -42,8 +43,8 @@ namespace chord {
 
 enum class JitPolicy { allow, warn, never };
 
-const char* name(JitPolicy policy);
-Result<JitPolicy> parse_jit_policy(std::string_view);
+CHORD_API const char* name(JitPolicy policy);
+CHORD_API Result<JitPolicy> parse_jit_policy(std::string_view);
 
 // Which entries are believed. Those that come from another machine must be signed by a trusted key
 // under either policy.
@@ -52,8 +53,8 @@ enum class SignaturePolicy {
   required,      // they must be signed, too
 };
 
-const char* name(SignaturePolicy policy);
-Result<SignaturePolicy> parse_signature_policy(std::string_view);
+CHORD_API const char* name(SignaturePolicy policy);
+CHORD_API Result<SignaturePolicy> parse_signature_policy(std::string_view);
 
 // Where a missing cubin is compiled; CHORD_JIT=never forbids both.
 enum class CompileAt {
@@ -61,8 +62,8 @@ enum class CompileAt {
   farm,   // by a `chord-cache serve` of the remote store, else by the NVRTC of this machine
 };
 
-const char* name(CompileAt place);
-Result<CompileAt> parse_compile_at(std::string_view);
+CHORD_API const char* name(CompileAt place);
+CHORD_API Result<CompileAt> parse_compile_at(std::string_view);
 
 struct Options {
   std::optional<std::string> cache_dir{};

@@ -7,8 +7,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "chord/abi/schedule.h"
+#include "chord/export.h"
 #include "chord/status.h"
 
 namespace chord {
@@ -39,9 +41,9 @@ struct Overrides {
 // Looks one variable up; empty optional when it is not set at all.
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* variable)>;
 
-Result<Overrides> parse_overrides(const EnvironmentLookup& environment);
+CHORD_API Result<Overrides> parse_overrides(const EnvironmentLookup& environment);
 
 // "tile_n=256": one kernel field by its name.
-Status set_kernel_field(Overrides& overrides, std::string_view assignment);
+CHORD_API Status set_kernel_field(Overrides& overrides, std::string_view assignment);
 
 }  // namespace chord

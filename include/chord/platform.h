@@ -10,14 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "chord/export.h"
 #include "chord/status.h"
 
 namespace chord {
 
 enum class LogLevel { debug, info, warn, error, off };
 
-const char* name(LogLevel level);
-Result<LogLevel> parse_log_level(std::string_view);
+CHORD_API const char* name(LogLevel level);
+CHORD_API Result<LogLevel> parse_log_level(std::string_view);
 
 using LogSink = std::function<void(LogLevel, std::string_view message)>;
 
@@ -28,7 +29,7 @@ struct FileError {
   std::string path;
 
   explicit operator bool() const { return error_number != 0; }
-  std::string message() const;  // "rename /a/b: No space left on device"
+  CHORD_API std::string message() const;  // "rename /a/b: No space left on device"
 };
 
 struct FileStat {

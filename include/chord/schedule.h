@@ -10,6 +10,7 @@
 
 #include "chord/abi/schedule.h"
 #include "chord/descriptor.h"
+#include "chord/export.h"
 
 namespace chord {
 
@@ -32,23 +33,25 @@ struct PublishedSchedule {
 
 using KernelSchedule = abi::Schedule;
 
-const char* name(abi::Mainloop);
-const char* name(abi::Dequantisation);
-const char* name(abi::Split);
-const char* name(abi::Release);
-Result<abi::Mainloop> parse_mainloop(std::string_view);
-Result<abi::Dequantisation> parse_dequantisation(std::string_view);
-Result<abi::Split> parse_split(std::string_view);
-Result<abi::Release> parse_release(std::string_view);
+CHORD_API const char* name(abi::Mainloop);
+CHORD_API const char* name(abi::Dequantisation);
+CHORD_API const char* name(abi::Split);
+CHORD_API const char* name(abi::Release);
+CHORD_API const char* name(abi::Epilogue);
+CHORD_API Result<abi::Mainloop> parse_mainloop(std::string_view);
+CHORD_API Result<abi::Dequantisation> parse_dequantisation(std::string_view);
+CHORD_API Result<abi::Split> parse_split(std::string_view);
+CHORD_API Result<abi::Release> parse_release(std::string_view);
+CHORD_API Result<abi::Epilogue> parse_epilogue(std::string_view);
 
 enum class Origin { override_value, measured, rule, fallback };  // "override" is a keyword
 
-const char* name(Origin origin);  // "override", "measured", "rule", "fallback"
+CHORD_API const char* name(Origin origin);  // "override", "measured", "rule", "fallback"
 
 enum class Policy { measured, published };
 
-const char* name(Policy policy);
-Result<Policy> parse_policy(std::string_view);
+CHORD_API const char* name(Policy policy);
+CHORD_API Result<Policy> parse_policy(std::string_view);
 
 struct Reason {
   std::string rule;  // a stable short name: "tokens_per_expert_below_80"
@@ -92,7 +95,7 @@ struct ScheduleTable {
   GemmDescriptor descriptor;
   std::vector<TableRow> rows;  // cover (0, kMaxTableRows] without a hole
 
-  const TableRow& at(std::int64_t rows_or_expected_m) const;
+  CHORD_API const TableRow& at(std::int64_t rows_or_expected_m) const;
 };
 
 // gate/up and down share one routing, hence one block_m: the down projection takes gate/up's.

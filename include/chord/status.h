@@ -18,6 +18,8 @@
 #include <utility>
 #include <variant>
 
+#include "chord/export.h"
+
 namespace chord {
 
 enum class ErrorCode {
@@ -34,7 +36,7 @@ enum class ErrorCode {
   internal,          // a fault of this library
 };
 
-const char* name(ErrorCode code);
+CHORD_API const char* name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::internal;
@@ -43,7 +45,7 @@ struct Error {
   std::string help;   // what to do about it; may be empty
 
   // "asked: found (help)"
-  std::string message() const;
+  CHORD_API std::string message() const;
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 #include "chord/abi/params.h"
 #include "chord/abi/problem.h"
 #include "kernels/mainloop/mma.cuh"
+#include "kernels/tile/epilogue.cuh"
 #include "kernels/tile/pipeline.cuh"
 #include "kernels/tile/reduce.cuh"
 
@@ -32,6 +33,10 @@ class Consumer {
         partials().store(acc, record->range, steps);
       } else {
         if (record->contributors > 0) add_partials(acc, *record, steps);
+        if constexpr (S.epilogue == abi::Epilogue::swiglu) swiglu_in_place<S>(acc);
+        if constexpr (S.epilogue == abi::Epilogue::weighted)
+          weigh_rows(acc, ring_.record_address(index) + Ring<S>::kOutputRows, p_.row_weights, steps,
+                     lane_);
         store(acc, record, steps);
       }
     }
@@ -69,23 +74,27 @@ class Consumer {
   // so that four lanes store 16 neighbouring bytes of an output row.
   void store(const typename Mainloop::Accumulators& acc, TileRecord* record, i32 steps) const {
     constexpr float kFactor = output_factor(S.dequantisation);
+    constexpr bool kHalves = S.epilogue == abi::Epilogue::swiglu;  // a strip leaves 8 columns
+    constexpr i32 kColumns = abi::output_columns(S, P.n);
     const i32* output_rows = Ring<S>::output_rows(record);
-    const i32 first = record->first_column + warp_ * kStrips * 16 + (lane_ & 3) * 2;
+    const i32 first =
+        abi::output_columns(S, record->first_column + warp_ * kStrips * 16) + (lane_ & 3) * 2;
 #pragma unroll
     for (i32 n = 0; n < kSteps; ++n) {
       if (n >= steps) break;
       const i32 row = output_rows[n * 8 + (lane_ >> 2)];
-      abi::u16* out = static_cast<abi::u16*>(p_.output) + static_cast<i64>(row) * P.n;
+      abi::u16* out = static_cast<abi::u16*>(p_.output) + static_cast<i64>(row) * kColumns;
 #pragma unroll
       for (i32 s = 0; s < kStrips; ++s) {
+        const i32 column = first + abi::output_columns(S, s * 16);
+        const bool is_stored = row >= 0 && column < kColumns;
         const u32 low = ptx::movmatrix_trans(
             ptx::cvt_rn_bf16x2(acc[s][n][1] * kFactor, acc[s][n][0] * kFactor));
-        const u32 high = ptx::movmatrix_trans(
-            ptx::cvt_rn_bf16x2(acc[s][n][3] * kFactor, acc[s][n][2] * kFactor));
-        const i32 column = first + s * 16;
-        if (row >= 0 && column < P.n) {
-          ptx::st_global_u32(out + column, low);
-          ptx::st_global_u32(out + column + 8, high);
+        if (is_stored) ptx::st_global_u32(out + column, low);
+        if constexpr (!kHalves) {
+          const u32 high = ptx::movmatrix_trans(
+              ptx::cvt_rn_bf16x2(acc[s][n][3] * kFactor, acc[s][n][2] * kFactor));
+          if (is_stored) ptx::st_global_u32(out + column + 8, high);
         }
       }
     }

@@ -5,6 +5,7 @@
 #include "chord/abi/params.h"
 #include "chord/abi/problem.h"
 #include "kernels/mainloop/resident.cuh"
+#include "kernels/tile/epilogue.cuh"
 #include "kernels/tile/store.cuh"
 #include "kernels/tile/widths.cuh"
 
@@ -108,6 +109,8 @@ class ResidentConsumer {
       const OutputTile to{record + Ring<S>::kOutputRows,
                           static_cast<char*>(p_.output) + static_cast<i64>(column) * 2,
                           static_cast<i64>(P.n) * 2, P.n - column};
+      if constexpr (S.epilogue == abi::Epilogue::weighted)
+        weigh_rows(acc, to.rows, p_.row_weights, Width / 8, lane);
       store_rows<S>(acc, ring.staging(group), to, warp * 32 + lane, kStoreBarrier + group);
       if (!has_more) break;
       column += abi::kConsumerGroups * S.tile_n;

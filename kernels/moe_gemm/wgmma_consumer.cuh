@@ -6,6 +6,7 @@
 #include "chord/abi/problem.h"
 #include "kernels/mainloop/wgmma.cuh"
 #include "kernels/ptx/control.cuh"
+#include "kernels/tile/epilogue.cuh"
 #include "kernels/tile/record_reader.cuh"
 #include "kernels/tile/reduce.cuh"
 #include "kernels/tile/store.cuh"
@@ -62,12 +63,21 @@ class WgmmaConsumer {
     }
     const i32 contributors = read_field(record, RecordField::contributors);
     if (contributors > 0) partials.add_few(acc, range + 1, contributors);
-    const i32 column =
-        read_field(record, RecordField::first_column) + warp * kStrips * abi::kStripRows;
+    constexpr i32 kColumns = abi::output_columns(S, P.n);
+    const i32 column = abi::output_columns(
+        S, read_field(record, RecordField::first_column) + warp * kStrips * abi::kStripRows);
     const OutputTile to{record + Ring<S>::kOutputRows,
                         static_cast<char*>(p_.output) + static_cast<i64>(column) * 2,
-                        static_cast<i64>(P.n) * 2, P.n - column};
-    store_rows<S>(acc, ring.staging(warp), to, lane, 0);
+                        static_cast<i64>(kColumns) * 2, kColumns - column};
+    if constexpr (S.epilogue == abi::Epilogue::swiglu) {
+      float halved[kStrips / 2][Width / 8][4];
+      swiglu_pairs<S>(acc, halved);
+      store_rows<S>(halved, ring.staging(warp), to, lane, 0);
+    } else {
+      if constexpr (S.epilogue == abi::Epilogue::weighted)
+        weigh_rows(acc, to.rows, p_.row_weights, Width / 8, lane);
+      store_rows<S>(acc, ring.staging(warp), to, lane, 0);
+    }
   }
 
   const abi::GemmParams& p_;

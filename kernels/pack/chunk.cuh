@@ -34,7 +34,7 @@ constexpr i64 chunk_count(i64 experts, i64 n, i64 k) { return experts * n * k / 
 // Where a chunk's codes begin: row and column of its first code, row g and k 2t of step 0.
 struct ChunkPlace {
   i64 expert;
-  i64 row;  // row g; the other one is 8 further
+  i64 row;  // packed row g; the other one is 8 further
   i64 col;  // of the atom, plus 2t
   i32 t;
 };
@@ -50,6 +50,11 @@ constexpr ChunkPlace chunk_place(i64 chunk, i64 n, i64 k) {
   const i32 t = in_atom % 4;
   return {block_row / atoms_n, block_row % atoms_n * abi::kAtomRows + strip * abi::kStripRows + g,
           atom % atoms_k * abi::kAtomDepth + 2 * t, t};
+}
+
+// The checkpoint's row of a chunk's row g (half 0) or g + 8 (half 1).
+constexpr i64 source_row(abi::RowOrder order, const ChunkPlace& at, i32 half, i64 n) {
+  return abi::checkpoint_row(order, at.row + 8 * half, n);
 }
 
 // The codes of columns col and col + 1 (col is even), as the checkpoint has them.
@@ -93,7 +98,7 @@ struct alignas(16) Chunk {
 template <CodeSource Source>
 inline u64 first_bad_code(const PackParams& p, const ChunkPlace& at) {
   for (i32 pair = 0; pair < kChunkCodes / 2; ++pair) {
-    const i64 row = at.row + 8 * (pair / 8);
+    const i64 row = source_row(p.row_order, at, pair / 8, p.n);
     const i64 col = at.col + 8 * (pair % 8);
     const CodePair codes = read_codes<Source>(p, at.expert, row, col);
     const i64 index = (at.expert * p.n + row) * p.k + col;
@@ -108,11 +113,11 @@ template <CodeSource Source>
 inline Chunk pack_codes(const PackParams& p, const ChunkPlace& at, u64& status) {
   Chunk chunk{};
   u32 seen = 0;
+  const i64 rows[2] = {source_row(p.row_order, at, 0, p.n), source_row(p.row_order, at, 1, p.n)};
   for (i32 step = 0; step < 4; ++step) {
     for (i32 reg = 0; reg < 4; ++reg) {
-      const i64 row = at.row + 8 * (reg % 2);
       const i64 col = at.col + 16 * step + 8 * (reg / 2);
-      const CodePair codes = read_codes<Source>(p, at.expert, row, col);
+      const CodePair codes = read_codes<Source>(p, at.expert, rows[reg % 2], col);
       seen |= codes.first | codes.second;
       chunk.words[step] |= (codes.first & 15) << (4 * reg) | (codes.second & 15) << (16 + 4 * reg);
     }
@@ -127,7 +132,7 @@ inline Chunk pack_codes(const PackParams& p, const ChunkPlace& at, u64& status) 
 // The scale of a chunk as it is stored. One that can not be packed is reported.
 template <ScaleSource Source>
 inline u16 pack_scale(const PackParams& p, const ChunkPlace& at, u64& status) {
-  const i64 row = at.row + 8 * (at.t / 2);
+  const i64 row = source_row(p.row_order, at, at.t / 2, p.n);
   const i64 group = at.col / abi::kAtomDepth * 2 + at.t % 2;
   const u16 bits = read_scale<Source>(p, at.expert, row, group);
   if (!abi::is_packable_scale(bits)) {
@@ -135,7 +140,7 @@ inline u16 pack_scale(const PackParams& p, const ChunkPlace& at, u64& status) {
     const u64 bad = abi::pack_status(index, bits);
     if (bad < status) status = bad;
   }
-  return abi::transform_scale(bits, abi::scale_shift(row));
+  return abi::transform_scale(bits, abi::scale_shift(at.row + 8 * (at.t / 2)));
 }
 
 }  // namespace chord::device

@@ -91,6 +91,37 @@ inline F32x4 ld_global_cg_v4_if(bool wanted, const float* address) {
   return v;
 }
 
+inline U32x4 ld_global_v4(const void* address) {
+  U32x4 v;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address)
+               : "memory");
+  return v;
+}
+
+inline U32x4 ld_global_v4_if(bool wanted, const void* address) {
+  U32x4 v{0, 0, 0, 0};
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %5, 0;\n"
+      " @p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+      : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+      : "l"(address), "r"(static_cast<u32>(wanted))
+      : "memory");
+  return v;
+}
+
+inline float ld_global_cg_f32_if(bool wanted, const float* address) {
+  float v = 0.0f;
+  asm volatile(
+      "{\n .reg .pred p;\n setp.ne.u32 p, %2, 0;\n"
+      " @p ld.global.cg.f32 %0, [%1];\n}"
+      : "+f"(v)
+      : "l"(address), "r"(static_cast<u32>(wanted))
+      : "memory");
+  return v;
+}
+
 inline void st_global_cg_v4(float* address, F32x4 v) {
   asm volatile("st.global.cg.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(address), "f"(v.x), "f"(v.y),
                "f"(v.z), "f"(v.w)

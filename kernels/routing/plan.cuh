@@ -422,10 +422,12 @@ inline void plan_window(const GemmParams& p, i64 begin, SegmentTable& table, Wav
   }
   accumulate_costs<S>(kShape, table, waves, scratch, thread);
   if constexpr (S.mainloop == abi::Mainloop::wgmma) {
-    if (S.split == abi::Split::automatic)
+    if constexpr (S.split == abi::Split::automatic) {
       deal_waves<S, P>(table, *waves, static_cast<i32>(gridDim.x), thread);
-    else if (thread == 0)
-      waves->waves = 0;
+    } else {
+      if (thread == 0) waves->waves = 0;
+      plan_barrier();
+    }
   }
 }
 

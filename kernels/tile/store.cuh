@@ -26,7 +26,7 @@ struct OutputTile {
   u32 rows;       // in shared memory: the output row of every token of the tile, negative for none
   char* columns;  // of output row 0, the first that the team stores
   i64 row_bytes;
-  i32 wide;  // columns of the output from there on; a multiple of 64
+  i32 wide;  // columns of the output from there on; a multiple of 8
 };
 
 // What a team needs to meet: one warp needs nothing.

@@ -10,6 +10,9 @@ function(chord_embed_text)
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${EMBED_OUTPUT} -DNAMESPACE=${EMBED_NAMESPACE}
       -DSTRIP=${EMBED_STRIP} -DROOT=${PROJECT_SOURCE_DIR} "-DFILES=${joined}" -P ${CHORD_EMBED_SCRIPT}
     DEPENDS ${EMBED_FILES} ${CHORD_EMBED_SCRIPT} VERBATIM)
+  # It declares for itself what a header of the tree declares, and includes next to nothing.
+  set_source_files_properties(${EMBED_OUTPUT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+    SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE)

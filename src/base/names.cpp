@@ -78,6 +78,10 @@ constexpr NameTable<abi::Split, 3> kSplits{"split",
 constexpr NameTable<abi::Release, 2> kReleases{
     "release",
     {{{abi::Release::elected_lane, "elected_lane"}, {abi::Release::every_lane, "every_lane"}}}};
+constexpr NameTable<abi::Epilogue, 3> kEpilogues{"epilogue",
+                                                 {{{abi::Epilogue::none, "none"},
+                                                   {abi::Epilogue::swiglu, "swiglu"},
+                                                   {abi::Epilogue::weighted, "weighted"}}}};
 constexpr NameTable<Origin, 4> kOrigins{"origin",
                                         {{{Origin::override_value, "override"},
                                           {Origin::measured, "measured"},
@@ -143,6 +147,7 @@ const char* name(abi::Mainloop mainloop) { return kMainloops.name_of(mainloop); 
 const char* name(abi::Dequantisation form) { return kDequantisations.name_of(form); }
 const char* name(abi::Split split) { return kSplits.name_of(split); }
 const char* name(abi::Release release) { return kReleases.name_of(release); }
+const char* name(abi::Epilogue epilogue) { return kEpilogues.name_of(epilogue); }
 const char* name(Origin origin) { return kOrigins.name_of(origin); }
 const char* name(Policy policy) { return kPolicies.name_of(policy); }
 const char* name(LogLevel level) { return kLogLevels.name_of(level); }
@@ -169,6 +174,7 @@ Result<abi::Dequantisation> parse_dequantisation(std::string_view text) {
 Result<abi::Split> parse_split(std::string_view text) { return kSplits.parse(text); }
 
 Result<abi::Release> parse_release(std::string_view text) { return kReleases.parse(text); }
+Result<abi::Epilogue> parse_epilogue(std::string_view text) { return kEpilogues.parse(text); }
 
 Result<Architecture> parse_architecture(std::string_view text) {
   for (const auto& [arch, known] : kArchitectures.rows)

@@ -22,7 +22,7 @@
 namespace chord::base {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 constexpr const char* kLate = "it was not done in time";
 
@@ -80,10 +80,10 @@ class Child {
 
   // Empty if it has not ended by then. Looked for again and again, because its streams have ended
   // before: it is about to end.
-  std::optional<int> wait_until(Clock::time_point end) {
+  std::optional<int> wait_until(Steady::time_point end) {
     int status = 0;
     while (uninterrupted([&] { return ::waitpid(pid_, &status, WNOHANG); }) == 0) {
-      if (Clock::now() >= end) return std::nullopt;
+      if (Steady::now() >= end) return std::nullopt;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     pid_ = -1;
@@ -104,12 +104,12 @@ bool read_some(int fd, std::string& text) {
 
 // Reads both streams to their ends. A value is what went wrong.
 std::optional<std::string> read_streams(const Descriptor& out, const Descriptor& err,
-                                        Clock::time_point end, std::size_t most_bytes,
+                                        Steady::time_point end, std::size_t most_bytes,
                                         ProgramRun& run) {
   pollfd streams[] = {{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}};
   std::string* const texts[] = {&run.out, &run.err};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Steady::now()).count();
     if (left <= 0) return kLate;
     const int ready = ::poll(streams, 2, static_cast<int>(std::min<long long>(left, 1 << 30)));
     if (ready < 0 && errno != EINTR) return std::strerror(errno);
@@ -133,7 +133,7 @@ bool is_program(const std::string& path) {
 
 Result<ProgramRun> run_program(const std::string& path, const std::vector<std::string>& arguments,
                                std::chrono::milliseconds deadline, std::size_t most_bytes) {
-  const Clock::time_point end = Clock::now() + deadline;
+  const Steady::time_point end = Steady::now() + deadline;
   std::optional<Pipe> out = make_pipe(), err = make_pipe();
   if (!out || !err) return failed(path, std::strerror(errno));
   Child child;

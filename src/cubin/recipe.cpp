@@ -53,6 +53,8 @@ Result<Recipe> gemm_recipe(const Decision& decision) {
   recipe.label = fmt::format("{} {} {}x{} block_m {} {} {}x{}", name(recipe.arch),
                              name(problem.routing), problem.n, problem.k, schedule.block_m,
                              name(schedule.mainloop), schedule.tile_m, schedule.tile_n);
+  if (schedule.epilogue != Epilogue::none)
+    recipe.label += fmt::format(" {}", name(schedule.epilogue));
   recipe.source_name = source::gemm_source_name(schedule, problem);
   recipe.source = source::gemm_source(schedule, problem);
   CHORD_TRY(recipe.files, source::included_files(recipe.source, source::embedded_device_files()));
@@ -76,6 +78,19 @@ Result<Recipe> pack_recipe(Architecture arch, CodeSource codes, ScaleSource scal
   CHORD_TRY(recipe.files, source::included_files(recipe.source, source::embedded_device_files()));
   recipe.threads = static_cast<int>(weights::kPackThreads);
   recipe.fields = {{"layout_version", std::to_string(abi::kLayoutVersion)}};
+  return recipe;
+}
+
+Result<Recipe> layer_recipe(Architecture arch, layer::LayerKernel kernel) {
+  layer::LayerKernelText text = layer::layer_kernel_text(kernel);
+  Recipe recipe;
+  recipe.arch = arch;
+  recipe.label = fmt::format("{} {}", name(arch), text.name);
+  recipe.source_name = std::move(text.name);
+  recipe.source = std::move(text.source);
+  CHORD_TRY(recipe.files, source::included_files(recipe.source, source::embedded_device_files()));
+  recipe.threads = text.threads;
+  recipe.shared_bytes = text.shared_bytes;
   return recipe;
 }
 

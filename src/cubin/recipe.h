@@ -11,6 +11,7 @@
 #include "chord/schedule.h"
 #include "chord/weights.h"
 #include "src/cubin/compiler.h"
+#include "src/layer/layer_source.h"
 #include "src/source/device_text.h"
 
 namespace chord::cubin {
@@ -31,6 +32,7 @@ CompileRequest request_of(const Recipe& recipe);
 
 Result<Recipe> gemm_recipe(const Decision& decision);
 Result<Recipe> pack_recipe(Architecture arch, CodeSource codes, ScaleSource scales);
+Result<Recipe> layer_recipe(Architecture arch, layer::LayerKernel kernel);
 
 CacheKey key_of(const Recipe& recipe, const std::string& compiler_identity);
 

@@ -15,10 +15,10 @@ Result<int> attribute(const DriverApi& driver, CUdevice device, CUdevice_attribu
   return value;
 }
 
-Status require_current_context(const DriverApi& driver) {
+Result<CUcontext> current_context(const DriverApi& driver) {
   CUcontext context = nullptr;
   CHORD_TRY(check(driver.ctx_get_current(&context), "read the current CUDA context"));
-  if (context != nullptr) return {};
+  if (context != nullptr) return context;
   return Error{ErrorCode::unavailable, "use the current CUDA context",
                "no context is current on this thread",
                "make one current first: any CUDA runtime or PyTorch CUDA call, or cuCtxSetCurrent"};
@@ -26,8 +26,16 @@ Status require_current_context(const DriverApi& driver) {
 
 }  // namespace
 
+Result<ContextId> current_context_id() {
+  CHORD_TRY(const DriverApi* driver, driver_api());
+  CHORD_TRY(const CUcontext context, current_context(*driver));
+  ContextId id = 0;
+  CHORD_TRY(check(driver->ctx_get_id(context, &id), "read the id of the current CUDA context"));
+  return id;
+}
+
 Result<Device> current_device(const DriverApi& driver) {
-  CHORD_TRY(require_current_context(driver));
+  CHORD_TRY([[maybe_unused]] const CUcontext context, current_context(driver));
   Device device;
   CUdevice handle = 0;
   CHORD_TRY(check(driver.ctx_get_device(&handle), "read the device of the current CUDA context"));
@@ -47,6 +55,24 @@ Result<Device> current_device(const DriverApi& driver) {
 Result<Device> current_device() {
   CHORD_TRY(const DriverApi* driver, driver_api());
   return current_device(*driver);
+}
+
+Status require_device(const DriverApi& driver, int ordinal) {
+  if (ordinal < 0) return {};
+  CHORD_TRY([[maybe_unused]] const CUcontext context, current_context(driver));
+  CUdevice current = 0;
+  CHORD_TRY(check(driver.ctx_get_device(&current), "read the device of the current CUDA context"));
+  if (current == ordinal) return {};
+  return Error{ErrorCode::invalid_argument, fmt::format("use a handle of GPU {}", ordinal),
+               fmt::format("the current CUDA context belongs to GPU {}", current),
+               fmt::format("make a context of GPU {} current, or create a handle for GPU {}",
+                           ordinal, current)};
+}
+
+Status require_device(int ordinal) {
+  if (ordinal < 0) return {};
+  CHORD_TRY(const DriverApi* driver, driver_api());
+  return require_device(*driver, ordinal);
 }
 
 Context::Context(Context&& other) noexcept

@@ -19,10 +19,20 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+// What tells the current context from every other one of this process, also from one that had the
+// same address and is gone. Errors: no driver; no context is current.
+using ContextId = unsigned long long;
+Result<ContextId> current_context_id();
+
 // The device of the current context. Errors: no driver; no context is current; an architecture
 // that this library has no kernels for.
 Result<Device> current_device();
 Result<Device> current_device(const DriverApi& driver);
+
+// Refuses a current context of another GPU than `ordinal`, by both numbers; below 0: any will do,
+// and nothing is asked. Allocates nothing when all is well.
+Status require_device(int ordinal);
+Status require_device(const DriverApi& driver, int ordinal);
 
 // Keeps a device's primary context retained and current on this thread; the destructor restores
 // what was current before.

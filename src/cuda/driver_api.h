@@ -25,6 +25,7 @@ using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
 inline constexpr CUresult CUDA_SUCCESS = 0;
@@ -151,6 +152,7 @@ enum CUtensorMapFloatOOBfill : int { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
         (CUcontext* context, CUdevice device))                                                    \
   ENTRY(device_primary_ctx_release, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))            \
   ENTRY(ctx_get_current, "cuCtxGetCurrent", (CUcontext* context))                                 \
+  ENTRY(ctx_get_id, "cuCtxGetId", (CUcontext context, unsigned long long* id))                    \
   ENTRY(ctx_set_current, "cuCtxSetCurrent", (CUcontext context))                                  \
   ENTRY(ctx_push_current, "cuCtxPushCurrent_v2", (CUcontext context))                             \
   ENTRY(ctx_pop_current, "cuCtxPopCurrent_v2", (CUcontext* context))                              \
@@ -175,10 +177,14 @@ enum CUtensorMapFloatOOBfill : int { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
         (CUstream stream, CUstreamCaptureStatus* status))                                         \
   ENTRY(stream_begin_capture, "cuStreamBeginCapture_v2",                                          \
         (CUstream stream, CUstreamCaptureMode mode))                                              \
+  ENTRY(thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode",                 \
+        (CUstreamCaptureMode * mode))                                                             \
   ENTRY(stream_end_capture, "cuStreamEndCapture", (CUstream stream, CUgraph* graph))              \
   ENTRY(stream_wait_event, "cuStreamWaitEvent", (CUstream stream, CUevent event, unsigned flags)) \
   ENTRY(graph_instantiate, "cuGraphInstantiateWithFlags",                                         \
         (CUgraphExec* exec, CUgraph graph, unsigned long long flags))                             \
+  ENTRY(graph_get_nodes, "cuGraphGetNodes",                                                       \
+        (CUgraph graph, CUgraphNode * nodes, std::size_t * count))                                \
   ENTRY(graph_launch, "cuGraphLaunch", (CUgraphExec exec, CUstream stream))                       \
   ENTRY(graph_exec_destroy, "cuGraphExecDestroy", (CUgraphExec exec))                             \
   ENTRY(graph_destroy, "cuGraphDestroy", (CUgraph graph))                                         \

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHelp =
+constexpr const char* kNvrtcHelp =
     "install a CUDA 13 toolkit or the nvidia-cuda-nvrtc wheel, or set CHORD_NVRTC_LIBRARY to the "
     "library or its folder; a cubin that is in the cache needs no compiler";
 
@@ -87,7 +87,7 @@ void open_builtins(const NvrtcApi& api) {
   if (is_file(path)) static_cast<void>(base::DynamicLibrary::open(path.string()));
 }
 
-Result<NvrtcApi> fill_table(const base::DynamicLibrary& library) {
+Result<NvrtcApi> fill_nvrtc_table(const base::DynamicLibrary& library) {
   NvrtcApi api;
   api.path = library.path();
   const bool complete = library.find("nvrtcGetErrorString", api.get_error_string) &&
@@ -137,13 +137,13 @@ Result<NvrtcApi> open_nvrtc(const std::optional<std::string>& library) {
   std::string tried;
   for (const std::string& candidate : nvrtc_candidates(library)) {
     const auto opened = base::DynamicLibrary::open(candidate);
-    if (opened.ok()) return fill_table(*opened);
+    if (opened.ok()) return fill_nvrtc_table(*opened);
     tried += (tried.empty() ? "" : "; ") + opened.error().found;
   }
   const std::string asked =
       library ? "open NVRTC at '" + *library + "'" : std::string("open NVRTC");
   if (tried.empty()) tried = "no libnvrtc.so.13 or libnvrtc.so.12 in that folder";
-  return Error{ErrorCode::unavailable, asked, tried, kHelp};
+  return Error{ErrorCode::unavailable, asked, tried, kNvrtcHelp};
 }
 
 Status check_nvrtc_version(const NvrtcApi& api, Architecture arch) {
@@ -153,7 +153,7 @@ Status check_nvrtc_version(const NvrtcApi& api, Architecture arch) {
   return Error{ErrorCode::unavailable, fmt::format("compile for {}", name(arch)),
                fmt::format("{} is NVRTC {}.{}, {} needs {}.{} or newer", api.path, api.major,
                            api.minor, name(arch), needed.major, needed.minor),
-               kHelp};
+               kNvrtcHelp};
 }
 
 }  // namespace chord::cuda

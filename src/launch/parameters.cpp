@@ -39,6 +39,12 @@ Status check_weight(const LaunchShape& shape, const PackedWeight& weight) {
                   fmt::format("the weight is packed in layout version {}, this kernel reads {}",
                               packed.layout_version, abi::kLayoutVersion),
                   "pack it again with this library");
+  const bool is_interleaved = shape.schedule.epilogue == abi::Epilogue::swiglu;
+  if (packed.row_order != (is_interleaved ? abi::RowOrder::gate_up : abi::RowOrder::plain))
+    return refuse(shape,
+                  is_interleaved ? "the weight's rows are in plain order"
+                                 : "gate and up rows of the weight are interleaved",
+                  "RowOrder::gate_up belongs to kernels with Epilogue::swiglu, and only to them");
   if (packed.n != shape.problem.n || packed.k != shape.problem.k)
     return refuse(shape, fmt::format("the weight is packed for N={} K={}", packed.n, packed.k),
                   "prepare a kernel for the weight's shape");
@@ -95,7 +101,7 @@ Status fill(const LaunchShape& shape, const ContiguousRouting& routing, abi::Gem
 
 Status fill(const LaunchShape& shape, const MaskedRouting& routing, abi::GemmParams& params) {
   CHORD_TRY(check_pointer(shape, "masked_m", routing.masked_m, 4));
-  if (routing.max_m < 0 || routing.max_m * params.experts > 0x7fffffff)
+  if (routing.max_m < 0 || routing.max_m > 0x7fffffff / params.experts)  // experts >= 1
     return refuse(shape, fmt::format("max_m {} of {} experts", routing.max_m, params.experts),
                   "max_m * experts between 0 and 2^31 - 1");
   params.groups = routing.masked_m;
@@ -130,6 +136,13 @@ Status fill_params(const LaunchShape& shape, const GemmArguments& arguments,
   CHORD_TRY(check_workspace(shape, arguments));
   CHORD_TRY(check_pointer(shape, "activations", arguments.activations, 16));
   CHORD_TRY(check_pointer(shape, "output", arguments.output, 16));
+  if (shape.schedule.epilogue == abi::Epilogue::weighted) {
+    CHORD_TRY(check_pointer(shape, "row_weights", arguments.row_weights, 4));
+  } else if (arguments.row_weights != nullptr) {
+    return refuse(shape, "row_weights are given, and the kernel does not use them",
+                  "plan with Epilogue::weighted, or leave them null");
+  }
+  params.row_weights = arguments.row_weights;
   params.activations = arguments.activations;
   params.output = arguments.output;
   params.experts = static_cast<abi::i32>(arguments.weight.shape.experts);

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "src/cuda/capture_guard.h"
 #include "src/cuda/entry.h"
 
 namespace chord::module {
@@ -54,6 +55,7 @@ Status compare(const LoadedFacts& loaded, const ExpectedFacts& expected, const s
 
 LoadedModule::~LoadedModule() {
   if (module_ == nullptr) return;
+  const cuda::CaptureGuard guard(driver_);
   // The caller may be in another context by now, or the context may be gone with its modules.
   if (driver_.ctx_push_current(context_) != CUDA_SUCCESS) return;
   driver_.module_unload(module_);
@@ -114,6 +116,7 @@ Result<std::shared_ptr<const LoadedModule>> LoadedModule::load(const DriverApi& 
                                                                std::string_view cubin,
                                                                const ExpectedFacts& expected,
                                                                const std::string& label) {
+  const cuda::CaptureGuard guard(driver);
   std::shared_ptr<LoadedModule> module(new LoadedModule(driver));
   CHORD_TRY(module->load_image(cubin, label));
   CHORD_TRY(module->read_facts(label));

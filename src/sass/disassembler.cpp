@@ -49,7 +49,7 @@ std::vector<std::string> nvdisasm_candidates(const EnvironmentLookup& environmen
   if (const std::string asked = variable(kVariable); !asked.empty()) return {asked};
   std::vector<std::string> candidates;
   add_path(candidates, variable("PATH"));
-  candidates.push_back(std::string("/usr/local/cuda/bin/") + kProgram);
+  candidates.push_back(fmt::format("/usr/local/cuda/bin/{}", kProgram));
   add_packages(candidates, variable("VIRTUAL_ENV"));
   if (const std::string home = variable("HOME"); !home.empty())
     add_packages(candidates, home + "/.local");

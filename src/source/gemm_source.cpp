@@ -15,6 +15,7 @@ std::string literal(abi::Mainloop v) { return fmt::format("Mainloop::{}", name(v
 std::string literal(abi::Dequantisation v) { return fmt::format("Dequantisation::{}", name(v)); }
 std::string literal(abi::Split v) { return fmt::format("Split::{}", name(v)); }
 std::string literal(abi::Release v) { return fmt::format("Release::{}", name(v)); }
+std::string literal(abi::Epilogue v) { return fmt::format("Epilogue::{}", name(v)); }
 std::string literal(abi::RoutingKind v) { return fmt::format("RoutingKind::{}", name(v)); }
 
 template <class Struct>
@@ -60,8 +61,11 @@ chord_kernel(const __grid_constant__ GemmParams params) {{
 }
 
 std::string gemm_source_name(const KernelSchedule& schedule, const abi::Problem& problem) {
-  return fmt::format("{}_{}x{}_block_m_{}.cu", name(problem.routing), problem.n, problem.k,
-                     schedule.block_m);
+  const std::string epilogue = schedule.epilogue == abi::Epilogue::none
+                                   ? std::string()
+                                   : fmt::format("_{}", name(schedule.epilogue));
+  return fmt::format("{}_{}x{}_block_m_{}{}.cu", name(problem.routing), problem.n, problem.k,
+                     schedule.block_m, epilogue);
 }
 
 }  // namespace chord::source

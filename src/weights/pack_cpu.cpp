@@ -99,8 +99,11 @@ Status check_shape(const PackedShape& shape) {
     return refuse(fmt::format("its layout has version {}, this library has {}",
                               shape.layout_version, abi::kLayoutVersion),
                   "pack the checkpoint again with this library");
+  if (shape.row_order != abi::RowOrder::plain && shape.row_order != abi::RowOrder::gate_up)
+    return refuse(fmt::format("row order {}", static_cast<int>(shape.row_order)),
+                  "plain or gate_up");
   if (shape.experts < 1 || shape.experts > 0x7fffffff)
-    return refuse(fmt::format("{} experts", shape.experts), "at least one");
+    return refuse(fmt::format("experts is {}", shape.experts), "1 to 2^31 - 1");
   if (!abi::is_legal_shape(shape.n, shape.k))
     return refuse(fmt::format("N % 64 is {}, K % 64 is {}", shape.n % abi::kColumnGranularity,
                               shape.k % abi::kDepthGranularity),
@@ -120,7 +123,8 @@ Status check_pack_status(std::uint64_t status, const PackedShape& shape) {
 Status pack_weights(const WeightSource& source, const PackedShape& shape, std::uint32_t* weights,
                     std::uint16_t* scales) {
   CHORD_TRY(check_shape(shape));
-  CHORD_TRY(weights::check_pack_pointers(source, weights, scales));
+  std::uint64_t unused = 0;
+  CHORD_TRY(weights::check_pack_pointers(source, weights, scales, &unused));
   const Packer pack = packer_of(source.code_source, source.scale_source);
   if (pack == nullptr)
     return Error{
@@ -128,7 +132,6 @@ Status pack_weights(const WeightSource& source, const PackedShape& shape, std::u
         fmt::format("code source {}, scale source {}", static_cast<int>(source.code_source),
                     static_cast<int>(source.scale_source)),
         "use the enumerators of CodeSource and ScaleSource"};
-  std::uint64_t unused = 0;
   return check_pack_status(pack(weights::pack_params(source, shape, weights, scales, &unused)),
                            shape);
 }
@@ -143,20 +146,21 @@ Status unpack_weights(const std::uint32_t* weights, const std::uint16_t* scales,
   for (std::int64_t chunk = 0; chunk < device::chunk_count(shape.experts, shape.n, shape.k);
        ++chunk) {
     const device::ChunkPlace at = device::chunk_place(chunk, shape.n, shape.k);
-    const std::int64_t first_row = at.expert * shape.n + at.row;
+    const auto row_of = [&](int half) {
+      return at.expert * shape.n + device::source_row(shape.row_order, at, half, shape.n);
+    };
     for (int step = 0; step < 4; ++step) {
       const std::uint32_t word = weights[chunk * 4 + step];
       for (int reg = 0; reg < 4; ++reg) {
-        std::uint8_t* pair =
-            codes + (first_row + 8 * (reg % 2)) * shape.k + at.col + 16 * step + 8 * (reg / 2);
+        std::uint8_t* pair = codes + row_of(reg % 2) * shape.k + at.col + 16 * step + 8 * (reg / 2);
         pair[0] = word >> (4 * reg) & 15;
         pair[1] = word >> (16 + 4 * reg) & 15;
       }
     }
-    const std::int64_t row = first_row + 8 * (at.t / 2);
+    const int half = at.t / 2;
     const std::int64_t group = at.col / abi::kAtomDepth * 2 + at.t % 2;
-    unpacked_scales[row * groups + group] =
-        abi::transform_scale(scales[chunk], -abi::scale_shift(row));
+    unpacked_scales[row_of(half) * groups + group] =
+        abi::transform_scale(scales[chunk], -abi::scale_shift(at.row + 8 * half));
   }
   return {};
 }

@@ -26,6 +26,17 @@ const char* spelling(ScaleSource source) {
   return source == ScaleSource::row_major ? "row_major" : "k_major";
 }
 
+Status check_pointer(const char* what, const void* pointer, std::uintptr_t alignment) {
+  if (pointer == nullptr)
+    return Error{ErrorCode::invalid_argument, "pack weights",
+                 fmt::format("{} is a null pointer", what),
+                 "host memory for the CPU, device memory for the GPU"};
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0) return {};
+  return Error{ErrorCode::invalid_argument, "pack weights",
+               fmt::format("{} is at {}, not aligned to {} bytes", what, pointer, alignment),
+               "allocate it aligned; sub-views may break alignment"};
+}
+
 }  // namespace
 
 std::string pack_kernel_name(CodeSource codes, ScaleSource scales) {
@@ -61,22 +72,18 @@ abi::PackParams pack_params(const WeightSource& source, const PackedShape& shape
   p.k = static_cast<abi::i32>(shape.k);
   p.code_source = source.code_source;
   p.scale_source = source.scale_source;
+  p.row_order = shape.row_order;
   return p;
 }
 
-Status check_pack_pointers(const WeightSource& source, const void* weights, const void* scales) {
-  const auto refuse = [](const char* found, const char* help) {
-    return Error{ErrorCode::invalid_argument, "pack weights", found, help};
-  };
-  if (source.codes == nullptr || source.scales == nullptr)
-    return refuse("no codes or no scales to read", "set WeightSource::codes and scales");
-  if (weights == nullptr || scales == nullptr)
-    return refuse("no memory to pack into", "allocate weight_bytes() and scale_bytes()");
-  const auto address =
-      reinterpret_cast<std::uintptr_t>(weights) | reinterpret_cast<std::uintptr_t>(scales);
-  if (address % 16 != 0)
-    return refuse("the memory to pack into is not 16-byte aligned", "align it");
-  return {};
+Status check_pack_pointers(const WeightSource& source, const void* weights, const void* scales,
+                           const std::uint64_t* status) {
+  const bool is_bytes = source.code_source == CodeSource::codes_u8;
+  CHORD_TRY(check_pointer("source.codes", source.codes, is_bytes ? 1 : 4));
+  CHORD_TRY(check_pointer("source.scales", source.scales, 2));
+  CHORD_TRY(check_pointer("weights", weights, 16));
+  CHORD_TRY(check_pointer("scales", scales, 16));
+  return check_pointer("status", status, 8);
 }
 
 }  // namespace chord::weights

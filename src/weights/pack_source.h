@@ -23,7 +23,9 @@ unsigned pack_blocks(const PackedShape& shape);
 abi::PackParams pack_params(const WeightSource& source, const PackedShape& shape, void* weights,
                             void* scales, std::uint64_t* status);
 
-// Refuses a null pointer and outputs that are not 16-byte aligned.
-Status check_pack_pointers(const WeightSource& source, const void* weights, const void* scales);
+// Refuses, by name, a null pointer and what is not aligned: outputs to 16 bytes, codes to 4 (not
+// codes_u8), scales to 2, the status word to 8.
+Status check_pack_pointers(const WeightSource& source, const void* weights, const void* scales,
+                           const std::uint64_t* status);
 
 }  // namespace chord::weights

@@ -23,6 +23,8 @@ inline CacheKey make_key(const std::string& source, const std::string& arch = "s
   return KeyBuilder().field("arch", arch).field("source", source).finish();
 }
 
+inline CacheKey numbered_key(int number) { return make_key("kernel " + std::to_string(number)); }
+
 inline Entry make_entry(const CacheKey& key, std::size_t cubin_bytes = 1000) {
   Entry entry;
   entry.key = key;

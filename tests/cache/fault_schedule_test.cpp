@@ -11,13 +11,16 @@
 #include "src/base/posix_file_system.h"
 #include "tests/cache/fault_world.h"
 #include "tests/support/memory_file_system.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace chord::cache {
 namespace {
 
-constexpr std::uint32_t kSchedules = 10000;
-constexpr std::uint32_t kSchedulesOnDisk = 200;  // a kernel takes fifty times as long as a map
+// Fewer under a sanitizer, which looks for what is wrong in any of them.
+constexpr std::uint32_t kSchedules = testing::kSanitized ? 500 : 10000;
+// A kernel takes fifty times as long as a map.
+constexpr std::uint32_t kSchedulesOnDisk = testing::kSanitized ? 50 : 200;
 constexpr int kMostReported = 5;
 
 std::string run_in_memory(std::uint32_t number, FaultCounts& counts) {

@@ -17,8 +17,8 @@ using testing::Effect;
 
 constexpr std::int64_t kHour = 3600;
 
-constexpr int kErrors[] = {ENOENT, EEXIST, EBUSY, ESTALE, EXDEV,  ENOSPC, EDQUOT,
-                           EACCES, EINTR,  EIO,   EROFS,  ENOLCK, EMFILE, ELOOP};
+constexpr int kErrorNumbers[] = {ENOENT, EEXIST, EBUSY, ESTALE, EXDEV,  ENOSPC, EDQUOT,
+                                 EACCES, EINTR,  EIO,   EROFS,  ENOLCK, EMFILE, ELOOP};
 constexpr const char* kCalls[] = {
     "read",   "read",     "write_exclusive",  "write_exclusive", "rename",
     "rename", "list",     "sync_directory",   "remove",          "stat",
@@ -72,7 +72,7 @@ FaultWorld::Rule FaultWorld::make_rule() {
   Rule rule{.call = {}, .part = {}, .effect = any_of(kEffects)};
   if (chance(70)) rule.call = any_of(kCalls);
   if (chance(40)) rule.part = any_of(kParts);
-  rule.error_number = any_of(kErrors);
+  rule.error_number = any_of(kErrorNumbers);
   rule.percent = any_of(kPercents);
   rule.first = chance(50) ? 0 : below(150);
   rule.last = rule.first + 1 + below(chance(30) ? 10 : 400);

@@ -9,7 +9,7 @@
 namespace chord::cache {
 namespace {
 
-constexpr std::int64_t kHour = 3600;
+constexpr std::int64_t kLongPauseS = 3600;
 
 std::string file_of(const std::string& root, std::size_t key) {
   return Layout{root}.entry(known()[key].key.name);
@@ -86,7 +86,7 @@ void FaultWorld::disturb() {
   const std::string file = file_of(root, key);
   switch (below(7)) {
     case 0:
-      return clock_.advance_s(chance(50) ? 2 : kHour);
+      return clock_.advance_s(chance(50) ? 2 : kLongPauseS);
     case 1:
       return change_mode_(file, 0666);
     case 2:

@@ -12,12 +12,15 @@
 #include "tests/cache/cache_fixture.h"
 #include "tests/cache/helper.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::cache {
 namespace {
 
 using testing::Barrier;
 using testing::ChildProcess;
+
+constexpr const char* kTooMany = "a sanitizer starts so many processes too slowly";
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::ifstream file(path);
@@ -38,6 +41,9 @@ bool comes_true(Condition condition, int limit_ms = 10000) {
 
 class CacheProcesses : public CacheTest {
  protected:
+  void SetUp() override {
+    CHORD_SKIP_UNDER_THREAD_SANITIZER("it looks into one process, and here each has one thread");
+  }
   HelperJob job() const {
     return {.root = root(), .compile_log = compile_log(), .message_log = message_log()};
   }
@@ -76,6 +82,7 @@ class CacheProcesses : public CacheTest {
 class ProcessCount : public CacheProcesses, public ::testing::WithParamInterface<int> {};
 
 TEST_P(ProcessCount, WantOneKeyAndCompileOnce) {
+  if (GetParam() > 16) CHORD_SKIP_UNDER_SANITIZERS(kTooMany);
   HelperJob one = job();
   one.compile_ms = 50;
   EXPECT_TRUE(run_together(GetParam(), one));
@@ -85,6 +92,7 @@ TEST_P(ProcessCount, WantOneKeyAndCompileOnce) {
 }
 
 TEST_P(ProcessCount, NeverSeeAPartialEntryOfASlowWriter) {
+  if (GetParam() > 16) CHORD_SKIP_UNDER_SANITIZERS(kTooMany);
   HelperJob slow = job();
   slow.slow_write_ms = 50;
   EXPECT_TRUE(run_together(GetParam(), slow));

@@ -5,11 +5,10 @@
 
 #include "cache/pins.h"
 #include "tests/cache/cache_fixture.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::cache {
 namespace {
-
-CacheKey numbered_key(int number) { return make_key("kernel " + std::to_string(number)); }
 
 class PrunerLoad : public CacheTest {
  protected:
@@ -50,6 +49,7 @@ class PrunerLoad : public CacheTest {
 };
 
 TEST_F(PrunerLoad, AGibibyteThrough64MebibytesBesideEightReaders) {
+  CHORD_SKIP_UNDER_SANITIZERS("a gibibyte takes minutes under a sanitizer");
   constexpr std::uint64_t kLimit = std::uint64_t{64} << 20;
   constexpr std::size_t kCubin = std::size_t{2} << 20;
   constexpr std::size_t kPinnedCubin = std::size_t{64} << 10;
@@ -108,6 +108,7 @@ TEST_F(PrunerLoad, AGibibyteThrough64MebibytesBesideEightReaders) {
 }
 
 TEST_F(PrunerLoad, TwentyThousandEntriesStayFlatAndWithinTheFileLimit) {
+  CHORD_SKIP_UNDER_SANITIZERS("times under a sanitizer say nothing");
   constexpr int kLimit = 20000;
   put_small_entries(0, 1000);
   const double few_us = lookup_us(1000);

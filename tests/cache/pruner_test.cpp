@@ -15,8 +15,6 @@ namespace {
 constexpr std::int64_t kSecond = testing::FakeClock::kSecond;
 constexpr std::int64_t kDay = 24 * 3600;
 
-CacheKey numbered_key(int number) { return make_key("kernel " + std::to_string(number)); }
-
 class PrunerTest : public CacheTest {
  protected:
   bool is_stored(const CacheKey& key) const {

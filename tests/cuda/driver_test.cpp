@@ -100,6 +100,30 @@ TEST(Device, WithoutACurrentContextTheErrorSaysToMakeOneCurrent) {
   EXPECT_TRUE(contains(device.error().message(), "make one current"));
 }
 
+TEST(Device, IsTheOneThatWasRequired) {
+  EXPECT_TRUE(cuda::require_device(test::fake_driver(), 3).ok());
+}
+
+TEST(Device, AnotherThanTheRequiredIsRefusedByBothNumbers) {
+  const Status status = cuda::require_device(test::fake_driver(), 1);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(contains(status.error().asked, "GPU 1")) << status.error().message();
+  EXPECT_TRUE(contains(status.error().found, "GPU 3")) << status.error().message();
+}
+
+TEST(Device, ARequiredOneNeedsACurrentContext) {
+  const cuda::DriverApi& driver = test::fake_driver();
+  test::fake.current = nullptr;
+  const Status status = cuda::require_device(driver, 3);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::unavailable);
+}
+
+TEST(Device, NoneIsRequiredWithoutAskingTheDriver) {
+  EXPECT_TRUE(cuda::require_device(cuda::DriverApi{}, -1).ok());
+}
+
 TEST(Device, OtherArchitecturesAreRefusedByName) {
   for (const auto& [major, minor] : {std::pair{8, 0}, {8, 9}, {12, 0}, {12, 1}}) {
     const cuda::DriverApi& driver = test::fake_driver();

@@ -16,6 +16,9 @@ struct FakeDriverState {
   std::map<int, int> function_attributes;
   cuda::CUresult load_result = cuda::CUDA_SUCCESS;
   std::string entry = "chord_kernel";
+  cuda::CUstreamCaptureMode capture_mode = cuda::CU_STREAM_CAPTURE_MODE_GLOBAL;  // of the thread
+  cuda::CUstreamCaptureMode mode_of_load =  // or of the last unload
+      cuda::CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::vector<std::string> calls;
 };
 
@@ -49,13 +52,19 @@ inline void answer_for_contexts(cuda::DriverApi& api) {
 }
 
 inline void answer_for_modules(cuda::DriverApi& api) {
+  api.thread_exchange_stream_capture_mode = [](cuda::CUstreamCaptureMode* mode) {
+    std::swap(*mode, fake.capture_mode);
+    return cuda::CUDA_SUCCESS;
+  };
   api.module_load_data = [](cuda::CUmodule* module, const void*) {
     fake.calls.push_back("load");
+    fake.mode_of_load = fake.capture_mode;
     *module = reinterpret_cast<cuda::CUmodule>(0x20);
     return fake.load_result;
   };
   api.module_unload = [](cuda::CUmodule) {
     fake.calls.push_back("unload");
+    fake.mode_of_load = fake.capture_mode;
     return cuda::CUDA_SUCCESS;
   };
   api.module_get_function = [](cuda::CUfunction* function, cuda::CUmodule, const char* name) {

@@ -48,6 +48,18 @@ TEST(Module, LoadsAndRequestsItsSharedMemory) {
   EXPECT_EQ(fake.calls, (Calls{"load", "set 8 200000"}));
 }
 
+TEST(Module, LoadsAndUnloadsWithoutSpoilingACapture) {
+  const cuda::DriverApi& driver = test::fake_driver();
+  auto loaded = load(driver);
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_EQ(fake.mode_of_load, cuda::CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(fake.capture_mode, cuda::CU_STREAM_CAPTURE_MODE_GLOBAL);
+  fake.mode_of_load = cuda::CU_STREAM_CAPTURE_MODE_GLOBAL;
+  loaded = Error{};
+  EXPECT_EQ(fake.mode_of_load, cuda::CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(fake.capture_mode, cuda::CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
 TEST(Module, UnloadsWithItsLastOwnerInItsOwnContext) {
   const cuda::DriverApi& driver = test::fake_driver();
   auto loaded = load(driver);

@@ -76,7 +76,9 @@ Result<PreparedKernel> GpuTest::prepare(const KernelSpec& spec) {
 
 Result<Weights> GpuTest::make_weights(std::int64_t experts, const KernelSpec& spec,
                                       const WeightOptions& options) {
-  return Weights::make(rig(), {.experts = experts, .n = spec.n, .k = spec.k}, options);
+  PackedShape shape{.experts = experts, .n = spec.n, .k = spec.k};
+  if (spec.epilogue == Epilogue::swiglu) shape.row_order = RowOrder::gate_up;
+  return Weights::make(rig(), shape, options);
 }
 
 Result<GemmRun> GpuTest::make_run(const KernelSpec& spec, const Weights& weights, Routing routing,

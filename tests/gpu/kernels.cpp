@@ -28,6 +28,7 @@ Result<Decision> decision_of(const KernelSpec& spec, Architecture arch) {
   decision.descriptor.n = spec.n;
   decision.descriptor.k = spec.k;
   decision.descriptor.experts = 1;
+  decision.descriptor.epilogue = spec.epilogue;
   decision.schedule.block_m = spec.block_m;
   Overrides pins = spec.pins;
   if (release_of_all) pins.release = release_of_all;

@@ -17,6 +17,7 @@ struct KernelSpec {
   std::int64_t k = 128;
   int block_m = 8;
   Overrides pins = {};
+  Epilogue epilogue = Epilogue::none;
 };
 
 // Pins the release of every spec from now on.

@@ -34,6 +34,10 @@ Result<bench::PrewarmCount> prewarm(const Engine& engine, bench::DeviceCode& cod
       CHORD_TRY(cubin::Recipe recipe, cubin::pack_recipe(arch, codes, scales));
       recipes.push_back(std::move(recipe));
     }
+  for (const layer::LayerKernel kernel : layer::kLayerKernels) {
+    CHORD_TRY(cubin::Recipe recipe, cubin::layer_recipe(arch, kernel));
+    recipes.push_back(std::move(recipe));
+  }
   return code.prewarm(arch, std::move(recipes));
 }
 

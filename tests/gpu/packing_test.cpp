@@ -84,6 +84,12 @@ TEST_F(GpuPacking, EverySourceOfAnOddShape) {
   expect_bytes_of_the_cpu(test::random_checkpoint(3, 64, 320, 11), "3 experts of 64x320");
 }
 
+TEST_F(GpuPacking, EverySourceOfGateAndUpRows) {
+  for (const std::int64_t n : {64, 192})
+    expect_bytes_of_the_cpu(test::random_checkpoint(3, n, 320, 12, RowOrder::gate_up),
+                            fmt::format("3 experts of {}x320, gate/up rows", n));
+}
+
 TEST_F(GpuPacking, NamesTheOffenderThatTheCpuNames) {
   for (const ScaleSource scales : test::kScaleSources) {
     test::Checkpoint from = test::random_checkpoint(2, 128, 128, 5);

@@ -10,6 +10,7 @@
 #include "heuristics/sampled_routing.h"
 #include "heuristics/validate.h"
 #include "tests/heuristics/support.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::heuristics {
 namespace {
@@ -129,9 +130,7 @@ TEST(Tables, TensorParallelIsRightForEverySampledRow) {
 }
 
 TEST(Tables, TakeMillisecondsNotSeconds) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "times under a sanitizer say nothing";
-#endif
+  CHORD_SKIP_UNDER_SANITIZERS("times under a sanitizer say nothing");
   table_of({"warm", indexed("h200_prefill_ep8", 4096, 7168, 48, 0), {}});
   const auto start = std::chrono::steady_clock::now();
   constexpr int kTables = 20;

@@ -7,6 +7,7 @@
 
 #include "heuristics/sampled_routing.h"
 #include "tests/heuristics/support.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::heuristics {
 namespace {
@@ -78,9 +79,7 @@ TEST(Purity, FirstUseOfManyExpertCountsAtOnceIsSafe) {
 }
 
 TEST(Purity, APlanTakesMicroseconds) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "times under a sanitizer say nothing";
-#endif
+  CHORD_SKIP_UNDER_SANITIZERS("times under a sanitizer say nothing");
   const std::vector<GemmDescriptor> all = hundred_descriptors();
   for (const GemmDescriptor& d : all) EXPECT_TRUE(solve(d, {}, Policy::measured).ok());
   constexpr int kRounds = 50;

@@ -189,6 +189,27 @@ TEST(Parameters, RefuseSizesOutOfRange) {
   }
 }
 
+// 2^61 times 8 experts is 0 in 64 bits.
+TEST(Parameters, RefuseSlabsWhoseRowsOverflow) {
+  for (const std::int64_t size : {std::int64_t{1} << 61, INT64_MAX, INT64_MIN}) {
+    const auto eight_experts = [&](auto& a) {
+      a.weight.shape.experts = 8;
+      masked(a).max_m = size;
+    };
+    expect_refused(kMasked, eight_experts, "max_m " + std::to_string(size) + " of 8 experts");
+  }
+}
+
+TEST(Parameters, TakeAsManyRowsInSlabsAsAnInt32Counts) {
+  const LaunchShape shape = shape_of(kMasked);
+  GemmArguments arguments = arguments_of(shape);
+  abi::GemmParams params{};
+  masked(arguments).max_m = 0x7fffffff / 6;
+  EXPECT_TRUE(fill_params(shape, arguments, params).ok());
+  ++masked(arguments).max_m;
+  EXPECT_FALSE(fill_params(shape, arguments, params).ok());
+}
+
 TEST(Parameters, RefuseAnotherRouting) {
   expect_refused(
       kIndexed, [](auto& a) { a.routing = MaskedRouting{}; }, "another routing");

@@ -33,6 +33,7 @@ struct Spec {
   Overrides pins = {};
   std::int64_t rows_per_expert = 0;  // 0: of decode
   std::int64_t n = 4096, k = 7168;   // gate and up of Kimi K2.5, EP8
+  Epilogue epilogue = Epilogue::none;
 };
 
 // Every mma tile height on every architecture, one step aside from the tile of decode, then every
@@ -61,6 +62,12 @@ std::vector<Spec> specs() {
   for (const int rows : {21, 43, 85, 110, 140, 341})  // down, TP8
     all.push_back({.block_m = 64, .rows_per_expert = rows, .n = 7168, .k = 256});
   all.push_back({.family = Family::grouped_masked, .rows_per_expert = 64, .n = 7168, .k = 256});
+  for (const int rows : {0, 40, 85})
+    all.push_back(
+        {.block_m = rows == 0 ? 8 : 64, .rows_per_expert = rows, .epilogue = Epilogue::swiglu});
+  all.push_back({.n = 7168, .k = 2048, .epilogue = Epilogue::weighted});
+  all.push_back(
+      {.block_m = 64, .rows_per_expert = 43, .n = 7168, .k = 256, .epilogue = Epilogue::weighted});
   return all;
 }
 
@@ -75,6 +82,7 @@ Result<GoldenKernel> kernel_of(const Spec& spec) {
   descriptor.experts = 48;
   descriptor.rows = descriptor.experts * spec.rows_per_expert;
   descriptor.expected_m = spec.rows_per_expert;
+  descriptor.epilogue = spec.epilogue;
   kernel.decision.schedule.block_m = spec.block_m;
   CHORD_TRY(kernel.decision.kernel,
             heuristics::kernel_fields(descriptor, kernel.decision.schedule, spec.pins));

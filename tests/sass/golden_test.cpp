@@ -1,5 +1,6 @@
-// Every kernel of the golden list compiles without spills, and its registers, shared memory and
-// instructions per loop are those recorded with this NVRTC: a regression is seen without a GPU.
+// The kernels of the golden list compile without spills, all but one, and their registers, shared
+// memory and instructions per loop are those recorded with this NVRTC: a regression is seen without
+// a GPU.
 #include "tests/sass/golden.h"
 
 #include <gtest/gtest.h>
@@ -52,11 +53,14 @@ constexpr const char* kHint = "; if that is meant: chord-test-sass --update-gold
   GTEST_SKIP() << "no counts were recorded with NVRTC " << *version << ", only with " \
                << known_versions() << "; chord-test-sass --update-golden records them"
 
-TEST(SassGolden, EveryKernelCompilesWithoutSpills) {
+TEST(SassGolden, NoKernelSpillsButTheWidestOfSwiglu) {
   CHORD_NEEDS_A_COMPILER();
   for (const BuiltKernel& built : kernels) {
-    EXPECT_EQ(built.cubin.spill_bytes, 0) << built.kernel.label;
-    EXPECT_EQ(built.cubin.local_bytes, 0) << built.kernel.label;
+    const KernelSchedule& schedule = built.kernel.decision.kernel;
+    // The widest tile of SwiGLU keeps two registers in local memory, once per tile.
+    const int most = schedule.epilogue == Epilogue::swiglu && schedule.tile_m == 104 ? 8 : 0;
+    EXPECT_LE(built.cubin.spill_bytes, 2 * most) << built.kernel.label;
+    EXPECT_LE(built.cubin.local_bytes, most) << built.kernel.label;
   }
 }
 

@@ -52,7 +52,12 @@ TEST(IncludedFiles, RefuseAFileThatIsNotEmbedded) {
 }
 
 TEST(IncludedFiles, OutliveTheSource) {
-  const auto files = included(std::string("#include \"b.h\"\n") + std::string(100, ' '));
+  std::vector<DeviceFile> files;
+  {
+    std::string source = "#include \"b.h\"\n";
+    source.append(100, ' ');
+    files = included(source);
+  }
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].name.data(), kFiles[1].name.data());
 }

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFolders[] = {"cache", "heuristics", "include", "kernels",
                                          "src",   "tests",      "tools",   ".ci"};
-constexpr std::string_view kEndings[] = {".h",  ".cpp", ".cuh", ".cmake",
-                                         ".sh", ".md",  ".txt", "run"};
+constexpr std::string_view kEndings[] = {".h",  ".c",  ".cpp", ".cuh", ".cmake",
+                                         ".sh", ".md", ".txt", "run"};
 
 std::string read(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -75,7 +75,8 @@ bool ends_with(std::string_view text, std::string_view suffix) {
 }
 
 bool SourceFile::is_cpp() const {
-  return ends_with(path, ".h") || ends_with(path, ".cpp") || ends_with(path, ".cuh");
+  return ends_with(path, ".h") || ends_with(path, ".c") || ends_with(path, ".cpp") ||
+         ends_with(path, ".cuh");
 }
 
 const std::vector<SourceFile>& source_files() {

@@ -7,11 +7,11 @@
 namespace chord::tools_test {
 namespace {
 
-const std::string kModel = "--model kimi-k2.5 --ep 8 ";
+const std::string kModelFlags = "--model kimi-k2.5 --ep 8 ";
 const std::string kShape = "--n 4096 --k 7168 --experts 48 ";
-const std::string kIndexed = "--family indexed --profile h200_decode_ep8 " + kShape;
-const std::string kMasked = "--family grouped_masked " + kShape;
-const std::string kContiguous = "--family grouped_contiguous " + kShape;
+const std::string kIndexedFlags = "--family indexed --profile h200_decode_ep8 " + kShape;
+const std::string kMaskedFlags = "--family grouped_masked " + kShape;
+const std::string kContiguousFlags = "--family grouped_contiguous " + kShape;
 
 struct Case {
   std::string arguments;
@@ -49,46 +49,47 @@ TEST(ExplainBadInput, OfFlagsThemselves) {
   expect_all_refused("chord-explain", {{"", "--family"},
                                        {"--nonsense", "--nonsense"},
                                        {"stray", "stray"},
-                                       {kModel + "--rows", "--rows"},
-                                       {kModel + "--rows 1 --rows 2", "--rows"},
-                                       {kModel + "--rows 0", "--rows"},
-                                       {kModel + "--rows -5", "--rows"},
-                                       {kModel + "--rows abc", "--rows"},
-                                       {kModel + "--rows 12abc", "--rows"},
-                                       {kModel + "--rows 1.5", "--rows"},
-                                       {kModel + "--rows 1073741825", "--rows"},
-                                       {kModel + "--rows 99999999999999999999", "--rows"},
-                                       {kModel + "--rows 1 --num-sms 0", "--num-sms"},
-                                       {kModel + "--rows 1 --block-m 512", "--block-m"},
-                                       {kModel + "--rows 1 --policy best", "best"},
-                                       {kModel + "--rows 1 --arch sm_80", "sm_80"},
-                                       {kModel + "--rows 1 --arch sm_120a", "sm_120a"},
-                                       {kModel + "--table --source", "--source"},
-                                       {kModel + "--table --key", "--key"}});
+                                       {kModelFlags + "--rows", "--rows"},
+                                       {kModelFlags + "--rows 1 --rows 2", "--rows"},
+                                       {kModelFlags + "--rows 0", "--rows"},
+                                       {kModelFlags + "--rows -5", "--rows"},
+                                       {kModelFlags + "--rows abc", "--rows"},
+                                       {kModelFlags + "--rows 12abc", "--rows"},
+                                       {kModelFlags + "--rows 1.5", "--rows"},
+                                       {kModelFlags + "--rows 1073741825", "--rows"},
+                                       {kModelFlags + "--rows 99999999999999999999", "--rows"},
+                                       {kModelFlags + "--rows 1 --num-sms 0", "--num-sms"},
+                                       {kModelFlags + "--rows 1 --block-m 512", "--block-m"},
+                                       {kModelFlags + "--rows 1 --policy best", "best"},
+                                       {kModelFlags + "--rows 1 --arch sm_80", "sm_80"},
+                                       {kModelFlags + "--rows 1 --arch sm_120a", "sm_120a"},
+                                       {kModelFlags + "--table --source", "--source"},
+                                       {kModelFlags + "--table --key", "--key"}});
   expect_refused("chord-explain", {"--model", "", "--ep", "8", "--rows", "1"}, "--model");
 }
 
 TEST(ExplainBadInput, OfNumbersInOtherSpellings) {
   for (const char* number : {"0x10", "+5", " 5", "5 ", "1e3", "1'000", "1_000", "0b1", ""}) {
-    std::vector<std::string> arguments = words(kModel + "--rows");
+    std::vector<std::string> arguments = words(kModelFlags + "--rows");
     arguments.emplace_back(number);
     expect_refused("chord-explain", arguments, "--rows");
   }
-  const Outcome zeros = run_tool("chord-explain", words(kModel + "--rows 010 --json"));
+  const Outcome zeros = run_tool("chord-explain", words(kModelFlags + "--rows 010 --json"));
   EXPECT_EQ(zeros.json()["gate_up"]["rows"], 10) << "decimal, not octal";
 }
 
 TEST(ExplainBadInput, OfAFlagInAValuesPlace) {
   expect_all_refused("chord-explain", {{"--model --ep 8 --rows 1", "--model"},
-                                       {kModel + "--rows 1 --arch --table", "--arch"}});
-  const Outcome outcome = run_tool("chord-prewarm", words(kModel + "--check --manifest --json"));
+                                       {kModelFlags + "--rows 1 --arch --table", "--arch"}});
+  const Outcome outcome =
+      run_tool("chord-prewarm", words(kModelFlags + "--check --manifest --json"));
   EXPECT_EQ(outcome.exit_code, 2) << "a file named --json was written";
   EXPECT_TRUE(outcome.json().contains("error")) << outcome.out << outcome.err;
 }
 
 TEST(ExplainBadInput, OfAHundredKilobytesIsAShortMessage) {
   const std::string huge(100000, 'x');
-  const std::vector<std::string> model = words(kModel + "--rows 1");
+  const std::vector<std::string> model = words(kModelFlags + "--rows 1");
   for (const char* flag : {"--arch", "--role", "--policy", "--family", "--num-sms", "stray"}) {
     std::vector<std::string> arguments = model;
     arguments.insert(arguments.end(), {flag, huge});
@@ -103,16 +104,16 @@ TEST(ExplainBadInput, OfModels) {
                      {{"--model kimi-k9 --ep 8 --rows 1", "kimi-k9"},
                       {"--model kimi-k2.5 --rows 1", "--ep"},
                       {"--ep 8 --rows 1", "--model"},
-                      {kModel + "--tp 8 --rows 1", "--tp"},
+                      {kModelFlags + "--tp 8 --rows 1", "--tp"},
                       {"--model kimi-k2.5 --ep 0 --rows 1", "--ep"},
                       {"--model kimi-k2.5 --ep 7 --rows 1", "7"},
                       {"--model kimi-k2.5 --tp 3 --rows 1", "3"},
-                      {kModel, "--rows"},
-                      {kModel + "--rows 1 --role train", "train"},
-                      {kModel + "--rows 1 --family dense", "dense"},
-                      {kModel + "--rows 1 --n 4096", "--n"},
-                      {kModel + "--rows 1 --profile h200_tp8", "--profile"},
-                      {kModel + "--rows 1 --config x.json", "--config"},
+                      {kModelFlags, "--rows"},
+                      {kModelFlags + "--rows 1 --role train", "train"},
+                      {kModelFlags + "--rows 1 --family dense", "dense"},
+                      {kModelFlags + "--rows 1 --n 4096", "--n"},
+                      {kModelFlags + "--rows 1 --profile h200_tp8", "--profile"},
+                      {kModelFlags + "--rows 1 --config x.json", "--config"},
                       {"--config /nonexistent.json --ep 8 --rows 1", "nonexistent"},
                       {"--config / --ep 8 --rows 1", "folder"}});
 }
@@ -130,20 +131,20 @@ TEST(ExplainBadInput, OfShapes) {
         "4100"},
        {"--family indexed --profile h200_decode_ep8 --n 4096 --k 7200 --experts 48 --rows 1",
         "7200"},
-       {kIndexed, "--rows"},
-       {kIndexed + "--rows 1 --role decode", "--role"},
-       {kIndexed + "--rows 1 --max-m 8", "--max-m"},
-       {kIndexed + "--rows 1 --expected-m 8", "--expected-m"},
-       {kContiguous + "--rows 1 --profile h200_tp8", "--profile"},
-       {kContiguous + "--max-m 8 --rows 1", "--max-m"},
-       {kMasked + "--rows 1", "--rows"},
-       {kMasked + "--expected-m 1", "--max-m"},
-       {kMasked + "--max-m 256", "--expected-m"},
-       {kMasked + "--max-m 256 --expected-m 0", "--expected-m"}});
+       {kIndexedFlags, "--rows"},
+       {kIndexedFlags + "--rows 1 --role decode", "--role"},
+       {kIndexedFlags + "--rows 1 --max-m 8", "--max-m"},
+       {kIndexedFlags + "--rows 1 --expected-m 8", "--expected-m"},
+       {kContiguousFlags + "--rows 1 --profile h200_tp8", "--profile"},
+       {kContiguousFlags + "--max-m 8 --rows 1", "--max-m"},
+       {kMaskedFlags + "--rows 1", "--rows"},
+       {kMaskedFlags + "--expected-m 1", "--max-m"},
+       {kMaskedFlags + "--max-m 256", "--expected-m"},
+       {kMaskedFlags + "--max-m 256 --expected-m 0", "--expected-m"}});
 }
 
 TEST(ExplainBadInput, OfTheEnvironment) {
-  const std::vector<std::string> arguments = words(kIndexed + "--rows 160");
+  const std::vector<std::string> arguments = words(kIndexedFlags + "--rows 160");
   const Environment wrong[] = {{{"CHORD_W4A16_BM", "garbage"}}, {{"CHORD_W4A16_BM", ""}},
                                {{"CHORD_W4A16_BM", "12"}},      {{"CHORD_W4A16_STAGES", "x"}},
                                {{"CHORD_LOG", "loud"}},         {{"CHORD_JIT", "perhaps"}},
@@ -167,32 +168,32 @@ TEST(ExplainBadInput, OfConfigFiles) {
 TEST(PrewarmBadInput, OfFlags) {
   expect_all_refused("chord-prewarm", {{"", "--model"},
                                        {"--model kimi-k2.5", "--ep"},
-                                       {kModel + "--tp 8", "--tp"},
+                                       {kModelFlags + "--tp 8", "--tp"},
                                        {"--model kimi-k9 --ep 8", "kimi-k9"},
                                        {"--model kimi-k2.5 --ep 7", "7"},
-                                       {kModel + "--role train", "train"},
-                                       {kModel + "--arch sm_89", "sm_89"},
-                                       {kModel + "--arch", "--arch"},
-                                       {kModel + "--family dense", "dense"},
-                                       {kModel + "--rows 5", "--rows"},
-                                       {kModel + "--rows 0:5", "--rows"},
-                                       {kModel + "--rows 5:1", "--rows"},
-                                       {kModel + "--rows a:b", "--rows"},
-                                       {kModel + "--rows 1:", "--rows"},
-                                       {kModel + "--rows :1", "--rows"},
-                                       {kModel + "--rows 1:2:3", "--rows"},
-                                       {kModel + "--rows 1:1073741825", "--rows"},
-                                       {kModel + "--rows 1:99999999999999999999", "--rows"},
-                                       {kModel + "--jobs 0", "--jobs"},
-                                       {kModel + "--jobs many", "--jobs"},
-                                       {kModel + "--dry-run --check", "--check"}});
+                                       {kModelFlags + "--role train", "train"},
+                                       {kModelFlags + "--arch sm_89", "sm_89"},
+                                       {kModelFlags + "--arch", "--arch"},
+                                       {kModelFlags + "--family dense", "dense"},
+                                       {kModelFlags + "--rows 5", "--rows"},
+                                       {kModelFlags + "--rows 0:5", "--rows"},
+                                       {kModelFlags + "--rows 5:1", "--rows"},
+                                       {kModelFlags + "--rows a:b", "--rows"},
+                                       {kModelFlags + "--rows 1:", "--rows"},
+                                       {kModelFlags + "--rows :1", "--rows"},
+                                       {kModelFlags + "--rows 1:2:3", "--rows"},
+                                       {kModelFlags + "--rows 1:1073741825", "--rows"},
+                                       {kModelFlags + "--rows 1:99999999999999999999", "--rows"},
+                                       {kModelFlags + "--jobs 0", "--jobs"},
+                                       {kModelFlags + "--jobs many", "--jobs"},
+                                       {kModelFlags + "--dry-run --check", "--check"}});
 }
 
 TEST(PrewarmBadInput, WritesNothing) {
   const ScratchFolder scratch;
   const std::string cache = scratch.path("cache");
   const Outcome outcome =
-      run_tool("chord-prewarm", words(kModel + "--role train"), {{"CHORD_CACHE_DIR", cache}});
+      run_tool("chord-prewarm", words(kModelFlags + "--role train"), {{"CHORD_CACHE_DIR", cache}});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(run_program("/bin/ls", {cache}).exit_code, 0) << "the cache folder was made";
 }

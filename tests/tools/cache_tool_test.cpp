@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 class CacheLs : public CacheToolTest {};
 class CacheShow : public CacheToolTest {};
 
-std::vector<std::string> keys_of(const Json& listing) {
+std::vector<std::string> listed_keys(const Json& listing) {
   std::vector<std::string> keys;
   for (const Json& entry : listing["entries"]) keys.push_back(entry["key"]);
   return keys;
@@ -63,7 +63,7 @@ TEST_F(CacheLs, Filters) {
   EXPECT_EQ(json("ls --arch sm_100a")["count"], 0);
   EXPECT_EQ(json("ls --compiler 13.0")["count"], 2);
   EXPECT_EQ(json("ls --compiler 12.9")["count"], 0);
-  EXPECT_EQ(keys_of(json("ls --unused-days 30")), std::vector<std::string>{keys[1].name});
+  EXPECT_EQ(listed_keys(json("ls --unused-days 30")), std::vector<std::string>{keys[1].name});
   EXPECT_EQ(json("ls --unused-days 0")["count"], 2);
 }
 
@@ -73,11 +73,11 @@ TEST_F(CacheLs, Sorts) {
   fill({two}, 5000);
   age(one, 1);
   age(two, 2);
-  EXPECT_EQ(keys_of(json("ls --sort size")), (std::vector<std::string>{two.name, one.name}));
-  EXPECT_EQ(keys_of(json("ls --sort used")), (std::vector<std::string>{two.name, one.name}));
+  EXPECT_EQ(listed_keys(json("ls --sort size")), (std::vector<std::string>{two.name, one.name}));
+  EXPECT_EQ(listed_keys(json("ls --sort used")), (std::vector<std::string>{two.name, one.name}));
   age(one, 3);
-  EXPECT_EQ(keys_of(json("ls --sort used")), (std::vector<std::string>{one.name, two.name}));
-  EXPECT_EQ(keys_of(json("ls")).front(), std::min(one.name, two.name));
+  EXPECT_EQ(listed_keys(json("ls --sort used")), (std::vector<std::string>{one.name, two.name}));
+  EXPECT_EQ(listed_keys(json("ls")).front(), std::min(one.name, two.name));
 }
 
 TEST_F(CacheLs, TellsOfADamagedEntry) {

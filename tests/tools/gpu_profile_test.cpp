@@ -69,9 +69,9 @@ csv() {
 block='(384, 1, 1)' hit_rate=3.5
 )sh";
 
-class Sandbox {
+class ProfileSandbox {
  public:
-  Sandbox() {
+  ProfileSandbox() {
     for (const char* folder : {"tools", "build-gpu/bin", "path", "out"})
       fs::create_directories(scratch_.path(folder));
     for (const char* script : {"tools/gpu_check.sh", "tools/gpu_profile.sh"})
@@ -131,7 +131,7 @@ TEST(ProfileScript, EveryRegimeIsOneCase) {
 }
 
 TEST(ProfileScript, KeepsTheCountersOfEveryRegime) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("csv >\"$log\"");
   const Outcome outcome = sandbox.run("profile");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
@@ -154,7 +154,7 @@ TEST(ProfileScript, KeepsTheCountersOfEveryRegime) {
 }
 
 TEST(ProfileScript, AMissingMetricLosesNoOther) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("hit_rate=n/a; csv >\"$log\"");
   ASSERT_EQ(sandbox.run("profile").exit_code, 0);
   const Json first = sandbox.result("h200_profile.json")["regimes"][0];
@@ -164,7 +164,7 @@ TEST(ProfileScript, AMissingMetricLosesNoOther) {
 }
 
 TEST(ProfileScript, AsksAgainWithoutWhatNcuDoesNotKnow) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu(
       "if [[ $metrics == *sm__pipe_tensor_cycles_active* ]]; then\n"
       "  printf '==ERROR== Failed to find metric "
@@ -178,7 +178,7 @@ TEST(ProfileScript, AsksAgainWithoutWhatNcuDoesNotKnow) {
 }
 
 TEST(ProfileScript, SaysThatNcuCanNotRun) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("printf '==ERROR== ERR_NVGPUCTRPERM: no permission\\n' >\"$log\"; exit 1");
   const Outcome outcome = sandbox.run("profile");
   EXPECT_EQ(outcome.exit_code, 3);
@@ -188,7 +188,7 @@ TEST(ProfileScript, SaysThatNcuCanNotRun) {
 }
 
 TEST(ProfileScript, ARegimeWithoutCountersIsNotDone) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("[[ $* == *h200_tp8* ]] || csv >\"$log\"");
   const Outcome outcome = sandbox.run("profile");
   EXPECT_EQ(outcome.exit_code, 3);
@@ -202,7 +202,7 @@ TEST(ProfileScript, ARegimeWithoutCountersIsNotDone) {
 }
 
 TEST(ProfileScript, TakesNoOtherLaunchForTheKernels) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("block='(256, 1, 1)'; csv >\"$log\"");
   const Outcome outcome = sandbox.run("profile");
   EXPECT_EQ(outcome.exit_code, 3);
@@ -210,7 +210,7 @@ TEST(ProfileScript, TakesNoOtherLaunchForTheKernels) {
 }
 
 TEST(ProfileScript, LooksForTheKernelAmongAllLaunchesWhereItIsAnotherOne) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu(
       "block='(128, 1, 1)' hit_rate=99; csv >\"$log\"; [[ -n $skip ]] && exit\n"
       "block='(384, 1, 1)' hit_rate=3.5; csv >>\"$log\"\n"
@@ -221,7 +221,7 @@ TEST(ProfileScript, LooksForTheKernelAmongAllLaunchesWhereItIsAnotherOne) {
 }
 
 TEST(ProfileScript, AWrongResultIsAFailure) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_ncu("csv >\"$log\"");
   sandbox.add_bench("printf '{\\n  \"rel_l2\": 1,\\n  \"wrong\": \"row 3\"\\n}\\n'");
   const Outcome outcome = sandbox.run("profile");
@@ -232,13 +232,13 @@ TEST(ProfileScript, AWrongResultIsAFailure) {
 TEST(ProfileScript, SaysThatThereIsNoNcu) {
   if (fs::exists("/usr/local/cuda/bin/ncu") || fs::exists("/opt/nvidia/nsight-compute"))
     GTEST_SKIP() << "this machine has an ncu";
-  const Outcome outcome = Sandbox().run("profile");
+  const Outcome outcome = ProfileSandbox().run("profile");
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_NE(outcome.err.find("no ncu"), std::string::npos) << outcome.err;
 }
 
 TEST(AblationScript, RunsTheRegimesAndKeepsTheJson) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_bench(
       "[[ -z ${CHORD_W4A16_BM:-} && $1 == --ablation ]] || exit 7\n"
       "printf '{\"last\": \"%s\", \"flags\": %d}\\n' \"${@: -1}\" $#");
@@ -250,7 +250,7 @@ TEST(AblationScript, RunsTheRegimesAndKeepsTheJson) {
 }
 
 TEST(AblationScript, AFailureIsSaid) {
-  Sandbox sandbox;
+  ProfileSandbox sandbox;
   sandbox.add_bench("printf 'error: a kernel hung\\n' >&2; exit 1");
   const Outcome outcome = sandbox.run("ablation");
   EXPECT_EQ(outcome.exit_code, 1);

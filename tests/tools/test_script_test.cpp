@@ -28,22 +28,24 @@ class Sandbox {
  public:
   Sandbox() {
     fs::create_directories(scratch_.path("tools"));
-    fs::create_directories(scratch_.path("build/bin"));
+    for (const char* build : {"build", "build-address-undefined", "build-thread"})
+      fs::create_directories(scratch_.path(build + std::string("/bin")));
     fs::create_directories(scratch_.path("path"));
     fs::copy(CHORD_SOURCE_DIR "/tools/test.sh", scratch_.path("tools/test.sh"));
     write_file(scratch_.path("tools/install_packages.sh"),
                "chord_install_packages() { :; }\nchord_install_servers() { :; "
-               "}\nchord_find_nvrtc() { :; }\n"
+               "}\nchord_install_packaging() { :; }\nchord_find_nvrtc() { :; }\n"
                "chord_find_nvdisasm() { export CHORD_NVDISASM=/found/for/tests; }\n");
     add_script("path/cmake", "exit 0");
   }
 
   // A test binary that writes these <testcase> elements as its report, then runs `body`.
-  void add_tests(const std::string& name, const std::string& cases, const std::string& body) {
+  void add_tests(const std::string& name, const std::string& cases, const std::string& body,
+                 const std::string& build = "build") {
     write_file(scratch_.path(name + ".xml"), "<testsuite>\n" + cases + "\n</testsuite>\n");
-    add_script("build/bin/chord-test-" + name, "for a; do case $a in --gtest_output=xml:*) cp '" +
-                                                   scratch_.path(name + ".xml") +
-                                                   "' \"${a#*xml:}\";; esac; done\n" + body);
+    add_script(build + "/bin/chord-test-" + name,
+               "for a; do case $a in --gtest_output=xml:*) cp '" + scratch_.path(name + ".xml") +
+                   "' \"${a#*xml:}\";; esac; done\n" + body);
   }
 
   void add_script(const std::string& name, const std::string& body) {
@@ -76,6 +78,44 @@ TEST(TestScript, CountsOverAllBinariesAndGivesTheReasonOfASkip) {
   EXPECT_EQ(last_line(outcome.out), "2 passed, 0 failed, 1 skipped");
   EXPECT_NE(outcome.out.find("skipped S.B: no GPU & no driver\n"), std::string::npos)
       << outcome.out;
+}
+
+TEST(TestScript, SumsOverTheSanitizersAndSaysWhichOneATestIsOf) {
+  Sandbox sandbox;
+  sandbox.add_tests("one", kPass, "exit 0");
+  sandbox.add_tests("two", std::string(kPass) + "\n" + kSkip, "exit 0", "build-address-undefined");
+  sandbox.add_tests("three", std::string(kPass) + "\n" + kFail, "exit 1", "build-thread");
+  const Outcome outcome = sandbox.run("--sanitizers");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(last_line(outcome.out), "3 passed, 1 failed, 1 skipped");
+  EXPECT_NE(outcome.out.find("skipped (address,undefined) S.B: no GPU"), std::string::npos);
+  EXPECT_NE(outcome.out.find("failed (thread) S.C\n"), std::string::npos) << outcome.out;
+}
+
+TEST(TestScript, AReportOfASanitizerIsAFailureThoughEveryTestPassed) {
+  Sandbox sandbox;
+  sandbox.add_tests("one", kPass, "echo 'data race'; exit 66", "build-thread");
+  const Outcome outcome = sandbox.run("--sanitize thread");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(last_line(outcome.out), "1 passed, 1 failed, 0 skipped");
+  EXPECT_NE(outcome.out.find("data race"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("failed (thread) chord-test-one ended with exit code 66"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST(TestScript, JobsRunAtTheSameTimeInFoldersOfTheirOwn) {
+  // Each waits for the other, and would find its file in a folder that both have.
+  const auto body = [](const std::string& own, const std::string& other) {
+    return "[[ ! -e $TMPDIR/mark ]] || exit 1; touch $TMPDIR/mark; cd ${0%/*}; touch " + own +
+           "; for i in {1..200}; do [[ ! -e " + other + " ]] || exit 0; sleep 0.05; done; exit 1";
+  };
+  Sandbox sandbox;
+  sandbox.add_tests("one", kPass, body("first", "second"));
+  sandbox.add_tests("two", kPass, body("second", "first"));
+  const Outcome outcome = sandbox.run("--jobs 2");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(last_line(outcome.out), "2 passed, 0 failed, 0 skipped");
 }
 
 TEST(TestScript, AFailedTestFailsTheRun) {
@@ -143,7 +183,7 @@ TEST(TestScript, TheDisassemblerThatWasFoundReachesTheTests) {
 
 TEST(TestScript, RefusesWrongFlagsBeforeBuilding) {
   const Sandbox sandbox;
-  for (const char* arguments : {"--sanitize memory", "--timeout soon", "--nonsense"}) {
+  for (const char* arguments : {"--sanitize memory", "--timeout soon", "--jobs 0", "--nonsense"}) {
     const Outcome outcome = sandbox.run(arguments);
     EXPECT_EQ(outcome.exit_code, 2) << arguments;
     EXPECT_EQ(outcome.err.rfind("error: ", 0), 0u) << arguments;

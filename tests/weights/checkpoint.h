@@ -2,6 +2,7 @@
 // element-wise map asks for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -12,6 +13,7 @@ namespace chord::test {
 
 inline constexpr CodeSource kCodeSources[] = {CodeSource::codes_i32, CodeSource::codes_u8,
                                               CodeSource::words, CodeSource::words_k_major};
+inline constexpr RowOrder kRowOrders[] = {RowOrder::plain, RowOrder::gate_up};
 inline constexpr ScaleSource kScaleSources[] = {ScaleSource::row_major, ScaleSource::k_major};
 
 struct Checkpoint {
@@ -66,9 +68,9 @@ struct Checkpoint {
 };
 
 inline Checkpoint random_checkpoint(std::int64_t experts, std::int64_t n, std::int64_t k,
-                                    unsigned seed) {
+                                    unsigned seed, RowOrder row_order = RowOrder::plain) {
   Checkpoint made;
-  made.shape = {.experts = experts, .n = n, .k = k};
+  made.shape = {.experts = experts, .n = n, .k = k, .row_order = row_order};
   std::mt19937 draw(seed);
   made.codes.resize(experts * n * k);
   for (auto& code : made.codes) code = draw() % 16;
@@ -96,14 +98,15 @@ inline Packed expected_packed(const Checkpoint& from) {
   std::fill(packed.weights.begin(), packed.weights.end(), 0u);
   for (std::int64_t e = 0; e < s.experts; ++e)
     for (std::int64_t n = 0; n < s.n; ++n) {
+      const std::int64_t row = abi::packed_row(s.row_order, n, s.n);
       for (std::int64_t k = 0; k < s.k; ++k) {
-        const auto place = abi::weight_place(e, n, k, s.n, s.k);
+        const auto place = abi::weight_place(e, row, k, s.n, s.k);
         packed.weights[place.word] |= std::uint32_t{from.codes[(e * s.n + n) * s.k + k]}
                                       << place.shift;
       }
       for (std::int64_t g = 0; g < s.k / 32; ++g)
-        packed.scales[abi::scale_place(e, n, g, s.n, s.k)] =
-            abi::transform_scale(from.scales[(e * s.n + n) * (s.k / 32) + g], abi::scale_shift(n));
+        packed.scales[abi::scale_place(e, row, g, s.n, s.k)] = abi::transform_scale(
+            from.scales[(e * s.n + n) * (s.k / 32) + g], abi::scale_shift(row));
     }
   return packed;
 }

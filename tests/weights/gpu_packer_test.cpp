@@ -2,6 +2,8 @@
 // the threads of a grid run one after the other, last one first.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "src/weights/pack_source.h"
 #include "tests/weights/checkpoint.h"
 
@@ -61,8 +63,11 @@ GridRunner runner(CodeSource codes, ScaleSource scales) {
 
 TEST(GpuPacker, WritesTheBytesOfTheCpuPacker) {
   // 64 x 64 is half a block of threads: the other half must write nothing.
-  for (const auto& [experts, n, k] : {std::array<int, 3>{1, 64, 64}, {3, 192, 320}}) {
-    const Checkpoint from = test::random_checkpoint(experts, n, k, 31 + n);
+  for (const auto& [experts, n, k, order] : {std::tuple(1, 64, 64, RowOrder::plain),
+                                             {3, 192, 320, RowOrder::plain},
+                                             {1, 64, 64, RowOrder::gate_up},
+                                             {3, 192, 320, RowOrder::gate_up}}) {
+    const Checkpoint from = test::random_checkpoint(experts, n, k, 31 + n, order);
     for (const CodeSource codes : test::kCodeSources)
       for (const ScaleSource scales : test::kScaleSources) {
         Packed cpu(from.shape), gpu(from.shape);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "src/weights/pack_source.h"
 #include "tests/weights/checkpoint.h"
 
 namespace chord {
@@ -224,6 +225,72 @@ TEST(Pack, RefusesNullMisalignedAndUnknownSources) {
   EXPECT_FALSE(attempt(good, weights.data(), nullptr));
   EXPECT_FALSE(attempt(good, weights.data() + 1, scales.data()));
   EXPECT_FALSE(attempt(good, weights.data(), scales.data() + 1));
+}
+
+// Addresses are looked at, never followed.
+template <class Value>
+Value* at(std::uintptr_t address) {
+  return reinterpret_cast<Value*>(address);
+}
+
+struct PackPointers {
+  WeightSource source{at<void>(0x1000), CodeSource::words, at<std::uint16_t>(0x2000),
+                      ScaleSource::row_major};
+  void* weights = at<void>(0x3000);
+  void* scales = at<void>(0x4000);
+  std::uint64_t* status = at<std::uint64_t>(0x5000);
+
+  std::string refusal() const {
+    const Status checked = weights::check_pack_pointers(source, weights, scales, status);
+    return checked.ok() ? "" : checked.error().found;
+  }
+};
+
+TEST(PackPointers, ThatAreNullAreNamed) {
+  const auto without = [](auto change) {
+    PackPointers pointers;
+    change(pointers);
+    return pointers.refusal();
+  };
+  EXPECT_EQ(without([](auto&) {}), "");
+  EXPECT_EQ(without([](auto& p) { p.source.codes = nullptr; }), "source.codes is a null pointer");
+  EXPECT_EQ(without([](auto& p) { p.source.scales = nullptr; }), "source.scales is a null pointer");
+  EXPECT_EQ(without([](auto& p) { p.weights = nullptr; }), "weights is a null pointer");
+  EXPECT_EQ(without([](auto& p) { p.scales = nullptr; }), "scales is a null pointer");
+  EXPECT_EQ(without([](auto& p) { p.status = nullptr; }), "status is a null pointer");
+}
+
+TEST(PackPointers, CodesAreAlignedAsTheyAreRead) {
+  PackPointers pointers;
+  for (const CodeSource codes :
+       {CodeSource::codes_i32, CodeSource::words, CodeSource::words_k_major}) {
+    pointers.source.code_source = codes;
+    for (const std::uintptr_t off : {1, 2, 3}) {
+      pointers.source.codes = at<void>(0x1000 + off);
+      EXPECT_TRUE(contains(pointers.refusal(), "source.codes is at 0x100")) << pointers.refusal();
+      EXPECT_TRUE(contains(pointers.refusal(), "not aligned to 4 bytes")) << pointers.refusal();
+    }
+    pointers.source.codes = at<void>(0x1004);
+    EXPECT_EQ(pointers.refusal(), "");
+  }
+  pointers.source = {at<void>(0x1003), CodeSource::codes_u8, pointers.source.scales,
+                     ScaleSource::row_major};
+  EXPECT_EQ(pointers.refusal(), "");
+}
+
+TEST(PackPointers, TheOthersHaveOneAlignmentEach) {
+  PackPointers pointers;
+  pointers.source.scales = at<std::uint16_t>(0x2001);
+  EXPECT_EQ(pointers.refusal(), "source.scales is at 0x2001, not aligned to 2 bytes");
+  pointers = {};
+  pointers.weights = at<void>(0x3008);
+  EXPECT_EQ(pointers.refusal(), "weights is at 0x3008, not aligned to 16 bytes");
+  pointers = {};
+  pointers.scales = at<void>(0x4008);
+  EXPECT_EQ(pointers.refusal(), "scales is at 0x4008, not aligned to 16 bytes");
+  pointers = {};
+  pointers.status = at<std::uint64_t>(0x5004);
+  EXPECT_EQ(pointers.refusal(), "status is at 0x5004, not aligned to 8 bytes");
 }
 
 }  // namespace

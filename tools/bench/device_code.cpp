@@ -45,6 +45,8 @@ const char* name(Helper helper) {
       return "fill_activations";
     case Helper::reference:
       return "reference";
+    case Helper::finish:
+      return "finish";
     case Helper::compare:
       return "compare";
     case Helper::changed:

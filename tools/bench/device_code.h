@@ -16,8 +16,17 @@
 
 namespace chord::bench {
 
-enum class Helper { fill_codes, fill_scales, fill_activations, reference, compare, changed, read };
-inline constexpr int kHelperCount = 7;
+enum class Helper {
+  fill_codes,
+  fill_scales,
+  fill_activations,
+  reference,
+  finish,
+  compare,
+  changed,
+  read
+};
+inline constexpr int kHelperCount = 8;
 
 const char* name(Helper helper);
 

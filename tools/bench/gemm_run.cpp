@@ -3,6 +3,7 @@
 #include "tools/bench/gemm_run.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "src/launch/launch.h"
@@ -44,6 +45,7 @@ Result<GemmRun> GemmRun::make(Rig& rig, const PreparedKernel& kernel, const Weig
   GemmRun run(rig, kernel, weights, std::move(routing));
   CHORD_TRY(run.allocate(options));
   CHORD_TRY(run.upload_routing());
+  CHORD_TRY(run.upload_row_weights(options.seed));
   CHORD_TRY(run.upload_reference_rows());
   CHORD_TRY(run.poison());
   return run;
@@ -51,7 +53,7 @@ Result<GemmRun> GemmRun::make(Rig& rig, const PreparedKernel& kernel, const Weig
 
 Status GemmRun::allocate(const RunOptions& options) {
   CHORD_TRY(activations, allocate_bytes(routing_.source_rows * k() * 2));
-  CHORD_TRY(output, allocate_bytes(routing_.output_rows * n() * 2));
+  CHORD_TRY(output, allocate_bytes(routing_.output_rows * output_columns() * 2));
   CHORD_TRY(workspace, allocate_bytes(static_cast<std::int64_t>(kernel_.workspace_bytes())));
   // Partials are scratch: NaN in them must not matter.
   CHORD_TRY(workspace.fill(0xff));
@@ -96,6 +98,16 @@ Status GemmRun::upload_routing() {
     CHORD_TRY(groups_, uploaded(routing_.masked_m));
     arguments.routing = MaskedRouting{pointer_to<std::int32_t>(groups_), routing_.max_m};
   }
+  return {};
+}
+
+Status GemmRun::upload_row_weights(std::uint64_t seed) {
+  if (kernel_.decision().kernel.epilogue != Epilogue::weighted) return {};
+  std::mt19937 generator(static_cast<unsigned>(seed));
+  std::vector<float> weights(static_cast<std::size_t>(routing_.output_rows));
+  for (float& weight : weights) weight = 0.05f + static_cast<float>(generator() % 10000) / 10000.0f;
+  CHORD_TRY(row_weights, uploaded(weights));
+  arguments.row_weights = pointer_to<float>(row_weights);
   return {};
 }
 
@@ -157,6 +169,19 @@ Status GemmRun::poison() {
   return cuda::check(rig_->driver->ctx_synchronize(), "wait for the GPU");
 }
 
+Status GemmRun::finish_expected(const Chunk& chunk) {
+  if (kernel_.decision().kernel.epilogue == Epilogue::none) return {};
+  FinishParams finish{};
+  finish.expected = mutable_pointer_to<float>(expected_);
+  finish.out_rows = pointer_to<i32>(outputs_) + chunk.first;
+  finish.row_weights = arguments.row_weights;
+  finish.n = static_cast<i32>(n());
+  finish.columns = static_cast<i32>(output_columns());
+  finish.column_blocks = (finish.columns + kFinishThreads - 1) / kFinishThreads;
+  return rig_->code->launch(Helper::finish, chunk.rows * finish.column_blocks, kFinishThreads,
+                            &finish, rig_->stream.handle());
+}
+
 Status GemmRun::compare_chunk(std::size_t index) {
   const Chunk& chunk = chunks_[index];
   const cuda::CUstream stream = rig_->stream.handle();
@@ -172,12 +197,14 @@ Status GemmRun::compare_chunk(std::size_t index) {
   reference.column_blocks = static_cast<i32>((n() + kReferenceThreads - 1) / kReferenceThreads);
   CHORD_TRY(rig_->code->launch(Helper::reference, chunk.tiles * reference.column_blocks,
                                kReferenceThreads, &reference, stream));
+  CHORD_TRY(finish_expected(chunk));
   CompareParams compare{};
   compare.expected = reference.expected;
   compare.output = pointer_to<u16>(output);
   compare.out_rows = pointer_to<i32>(outputs_) + chunk.first;
   compare.errors = mutable_pointer_to<RowError>(errors_) + chunk.first;
-  compare.n = static_cast<i32>(n());
+  compare.n = static_cast<i32>(output_columns());
+  compare.expected_pitch = static_cast<i32>(n());
   return rig_->code->launch(Helper::compare, chunk.rows, kCompareThreads, &compare, stream);
 }
 
@@ -189,7 +216,7 @@ Result<std::int64_t> GemmRun::count_changed() {
   params.output = pointer_to<u16>(output);
   params.is_owned = pointer_to<u8>(is_owned_);
   params.changed = mutable_pointer_to<u64>(changed_);
-  params.n = static_cast<i32>(n());
+  params.n = static_cast<i32>(output_columns());
   CHORD_TRY(rig_->code->launch(Helper::changed, routing_.output_rows, 128, &params,
                                rig_->stream.handle()));
   CHORD_TRY(rig_->stream.synchronize());
@@ -224,7 +251,8 @@ Result<Comparison> GemmRun::check() {
 }
 
 Result<std::vector<std::uint16_t>> GemmRun::download_output() const {
-  std::vector<std::uint16_t> values(static_cast<std::size_t>(routing_.output_rows * n()));
+  std::vector<std::uint16_t> values(
+      static_cast<std::size_t>(routing_.output_rows * output_columns()));
   CHORD_TRY(output.download(values.data(), values.size() * sizeof(std::uint16_t)));
   return values;
 }
@@ -254,7 +282,7 @@ ReadParams GemmRun::read_of_same_bytes() const {
   add(0, weights_->packed_words, abi::packed_weight_bytes(active, n(), k()));
   add(1, weights_->packed_scales, abi::packed_scale_bytes(active, n(), k()));
   add(2, activations, static_cast<std::int64_t>(sources.size()) * k() * 2);
-  add(3, output, static_cast<std::int64_t>(routing_.owned.size()) * n() * 2);
+  add(3, output, static_cast<std::int64_t>(routing_.owned.size()) * output_columns() * 2);
   read.sink = mutable_pointer_to<u32>(sink_);
   return read;
 }

@@ -68,27 +68,32 @@ class GemmRun {
 
   const Routing& routing() const { return routing_; }
   std::int64_t n() const { return kernel_.decision().descriptor.n; }
+  std::int64_t output_columns() const {
+    return abi::output_columns(kernel_.decision().kernel, static_cast<int>(n()));
+  }
   std::int64_t k() const { return kernel_.decision().descriptor.k; }
 
   // Open to tests, which break them on purpose.
   GemmArguments arguments;
-  cuda::DeviceBuffer activations, output, workspace;
+  cuda::DeviceBuffer activations, output, workspace, row_weights;
 
  private:
   GemmRun(Rig& rig, const PreparedKernel& kernel, const Weights& weights, Routing routing)
       : rig_(&rig), kernel_(kernel), weights_(&weights), routing_(std::move(routing)) {}
 
-  Status allocate(const RunOptions& options);
-  Status upload_routing();
-  Status upload_reference_rows();
-  Status compare_chunk(std::size_t chunk);
-  Result<std::int64_t> count_changed();
-  std::int64_t active_experts() const;
-
   // Rows [first, first + rows) of the list with tiles [first_tile, first_tile + tiles).
   struct Chunk {
     std::int64_t first = 0, rows = 0, first_tile = 0, tiles = 0;
   };
+
+  Status allocate(const RunOptions& options);
+  Status upload_routing();
+  Status upload_row_weights(std::uint64_t seed);
+  Status upload_reference_rows();
+  Status compare_chunk(std::size_t chunk);
+  Status finish_expected(const Chunk& chunk);
+  Result<std::int64_t> count_changed();
+  std::int64_t active_experts() const;
 
   Rig* rig_;
   PreparedKernel kernel_;

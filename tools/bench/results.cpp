@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kFurtherFields[] = {"read_flush_us",       "read_flush_spread_us",
                                           "read_flush_read_us",  "graph_us",
                                           "published_policy_us", "cublas_us"};
-constexpr const char* kSizeKeys[] = {"tokens_per_gpu", "tokens_total", "rows_per_expert",
-                                     "tokens_per_expert"};
+constexpr const char* kSizeFields[] = {"tokens_per_gpu", "tokens_total", "rows_per_expert",
+                                       "tokens_per_expert"};
 
 template <class Value>
 Json or_null(const std::optional<Value>& value) {
@@ -109,7 +109,7 @@ std::string row_key(const Json& row) {
   std::string key;
   for (const char* field : {"profile", "projection", "n", "k", "experts", "draw"})
     key += (row.contains(field) ? row[field].dump() : "?") + " ";
-  for (const char* field : kSizeKeys)
+  for (const char* field : kSizeFields)
     if (row.contains(field)) key += fmt::format("{} {}", field, row[field].dump());
   return key;
 }

@@ -3,9 +3,9 @@
 
 namespace chord::bench {
 
-Result<std::unique_ptr<Rig>> Rig::create(Options options) {
+Result<std::unique_ptr<Rig>> Rig::create(Options options, int ordinal) {
   CHORD_TRY(const cuda::DriverApi* driver, cuda::driver_api());
-  CHORD_TRY(cuda::Context context, cuda::retain_primary_context(0));
+  CHORD_TRY(cuda::Context context, cuda::retain_primary_context(ordinal));
   CHORD_TRY(const cuda::Device device, cuda::current_device());
   CHORD_TRY(Engine engine, Engine::create(std::move(options)));
   CHORD_TRY(cuda::OwnedStream stream, cuda::OwnedStream::create());

@@ -18,7 +18,7 @@
 namespace chord::bench {
 
 struct Rig {
-  cuda::Context context;  // the primary context of GPU 0, current on this thread; goes last
+  cuda::Context context;  // the primary context of a GPU, current on this thread; goes last
   cuda::Device device;
   const cuda::DriverApi* driver;
   Engine engine;
@@ -26,7 +26,7 @@ struct Rig {
   std::unique_ptr<DeviceCode> code;
 
   // Fails where there is no driver or no GPU that the library has kernels for.
-  static Result<std::unique_ptr<Rig>> create(Options options);
+  static Result<std::unique_ptr<Rig>> create(Options options, int ordinal = 0);
 };
 
 }  // namespace chord::bench

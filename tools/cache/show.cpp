@@ -1,6 +1,7 @@
 // chord-cache show: all that is known of one entry, and its cubin or source as a file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cache/key.h"

@@ -26,12 +26,30 @@ inline constexpr i32 kGroupSize = 32;        // weights per scale along k
 inline constexpr i32 kScaleShiftLow = 119;   // rows g of a strip: stored = scale * 2^119
 inline constexpr i32 kScaleShiftHigh = 115;  // rows g + 8
 
+// Which row of the checkpoint a packed row holds.
+enum class RowOrder : i32 {
+  plain = 0,    // the same
+  gate_up = 1,  // N / 2 gate rows, then N / 2 up rows: a strip holds 8 gate rows and the 8 up rows
+                // that go with them, so that one lane has the sums of both (Epilogue::swiglu)
+};
+
+constexpr i64 checkpoint_row(RowOrder order, i64 packed, i64 rows_n) {
+  if (order == RowOrder::plain) return packed;
+  const i64 pair = packed / kStripRows * 8 + packed % 8;
+  return packed % kStripRows < 8 ? pair : rows_n / 2 + pair;
+}
+constexpr i64 packed_row(RowOrder order, i64 row, i64 rows_n) {
+  if (order == RowOrder::plain) return row;
+  const i64 pair = row % (rows_n / 2);
+  return pair / 8 * kStripRows + pair % 8 + (row < rows_n / 2 ? 0 : 8);
+}
+
 struct WeightPlace {
   i64 word = 0;   // index of the 32-bit word from the start of the packed weights
   i32 shift = 0;  // bit position of the nibble inside it
 };
 
-// n: row inside the expert, k: column.
+// n: packed row inside the expert, k: column.
 constexpr WeightPlace weight_place(i64 expert, i64 n, i64 k, i64 rows_n, i64 depth_k) {
   const i64 atom =
       (expert * (rows_n / kAtomRows) + n / kAtomRows) * (depth_k / kAtomDepth) + k / kAtomDepth;

@@ -20,12 +20,13 @@ struct GemmParams {
   TensorMap rows_of_width[kMaxWidths];
 
   const void* activations;  // BF16 [rows, K]
-  void* output;             // BF16 [rows, N]
+  void* output;             // BF16 [rows, output_columns(schedule, N)]
 
   const i32* sorted_ids;         // indexed
   const i32* expert_ids;         // indexed, one per block
   const i32* num_tokens_padded;  // indexed, on the device
   const void* groups;            // m_indices, expert_offsets or masked_m
+  const float* row_weights;      // Epilogue::weighted: one per output row; indexed: per id
 
   i64 rows;     // contiguous: rows of the tensor; indexed: ids that fit the buffers (capacity)
   i64 num_ids;  // indexed: T * top_k; an id at or above it is padding
@@ -61,6 +62,7 @@ struct PackParams {
   i32 k;
   CodeSource code_source;
   ScaleSource scale_source;
+  RowOrder row_order;
 };
 
 // The status word: index (expert * N + row) * K/32 + group, its BF16 bits below. The smallest wins
@@ -86,6 +88,6 @@ constexpr i64 pack_code_status_index(u64 status) {
 }
 
 static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64);
-static_assert(sizeof(GemmParams) == (2 + kMaxWidths) * 128 + 6 * 8 + 3 * 8 + 4 * 4 + 2 * 8 + 24);
+static_assert(sizeof(GemmParams) == (2 + kMaxWidths) * 128 + 7 * 8 + 3 * 8 + 4 * 4 + 2 * 8 + 16);
 
 }  // namespace chord::abi

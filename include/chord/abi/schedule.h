@@ -37,6 +37,13 @@ enum class Release : i32 {
   every_lane = 1,    // 1 % slower; compute-sanitizer racecheck does not see the order of the other
 };
 
+// What becomes of a tile's sums before they are rounded to BF16 and stored.
+enum class Epilogue : i32 {
+  none = 0,
+  swiglu = 1,    // weights packed in RowOrder::gate_up: silu(gate) * up, N / 2 output columns
+  weighted = 2,  // every output row times its FP32 weight (of top-k routing)
+};
+
 struct Schedule {
   Mainloop mainloop = Mainloop::mma;
   i32 block_m = 8;   // rows of one routing block (indexed), alignment of the caller
@@ -49,6 +56,7 @@ struct Schedule {
   Dequantisation dequantisation = Dequantisation::fused;
   Split split = Split::automatic;
   Release release = Release::elected_lane;
+  Epilogue epilogue = Epilogue::none;
 
   constexpr bool operator==(const Schedule&) const = default;
 };
@@ -199,10 +207,21 @@ constexpr bool has_legal_stages(const Schedule& s) {
   return is_resident(s) ? s.stages <= 16 && s.stages % kConsumerGroups == 0 : s.stages <= 8;
 }
 
+// A wgmma warp stores the columns of two strips together, and swiglu makes one of two.
+constexpr bool has_legal_epilogue(const Schedule& s) {
+  return s.epilogue != Epilogue::swiglu || s.mainloop == Mainloop::mma ||
+         (s.mainloop == Mainloop::wgmma && warp_strips(s) % 2 == 0);
+}
+// Of output of `n` columns of sums.
+constexpr i32 output_columns(const Schedule& s, i32 n) {
+  return s.epilogue == Epilogue::swiglu ? n / 2 : n;
+}
+
 constexpr bool is_well_formed(const Schedule& s) {
-  return has_legal_tile(s) && s.block_m >= 8 && s.block_m <= 256 && s.block_m % 8 == 0 &&
-         s.slices_per_stage >= 1 && s.slices_per_stage <= 4 && has_legal_stages(s) &&
-         accumulators_per_thread(s) <= max_accumulators(s) && shared_bytes(s) <= kMaxSharedBytes;
+  return has_legal_tile(s) && has_legal_epilogue(s) && s.block_m >= 8 && s.block_m <= 256 &&
+         s.block_m % 8 == 0 && s.slices_per_stage >= 1 && s.slices_per_stage <= 4 &&
+         has_legal_stages(s) && accumulators_per_thread(s) <= max_accumulators(s) &&
+         shared_bytes(s) <= kMaxSharedBytes;
 }
 
 // Scratch of one launch: FP32 partials of one tile per CTA, and one flag per consumer warp and CTA.

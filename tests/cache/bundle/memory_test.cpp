@@ -3,6 +3,7 @@
 
 #include "tests/cache/bundle/bundle_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::cache {
 namespace {
@@ -11,12 +12,6 @@ namespace {
 constexpr int kEntries = 48;
 constexpr std::size_t kCubinBytes = std::size_t{1} << 20;
 constexpr std::int64_t kMostGrowth = std::int64_t{36} << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsOurs = false;  // a sanitizer keeps what was freed
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
 
 std::int64_t peak_bytes() {
   rusage usage{};
@@ -43,7 +38,7 @@ class BundleMemoryTest : public BundleTest {
 };
 
 TEST_F(BundleMemoryTest, StaysFarBelowTheBundle) {
-  if (!kMemoryIsOurs) GTEST_SKIP() << "a sanitizer keeps what was freed";
+  CHORD_SKIP_UNDER_SANITIZERS("a sanitizer keeps what was freed");
   auto child = testing::ChildProcess::run([&] {
     const EntrySource source = synthetic();
     const std::int64_t before = peak_bytes();

@@ -5,6 +5,7 @@
 
 #include "tests/cache/remote/http_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::cache {
 namespace {
@@ -69,9 +70,7 @@ TEST_F(HttpProcessTest, ParentAndChildCallAtTheSameTime) {
 }
 
 TEST_F(HttpProcessTest, AForkInTheMiddleOfOtherThreadsCallsHarmsNobody) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a child of threads may wait for ever in the allocator of a sanitizer";
-#endif
+  CHORD_SKIP_UNDER_SANITIZERS("a child of threads may wait for ever in a sanitizer's allocator");
   const auto backend = open();
   fill(*backend, 4);
   std::atomic<bool> ends{false};

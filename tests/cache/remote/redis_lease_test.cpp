@@ -9,6 +9,7 @@
 
 #include "tests/cache/remote/redis_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizer.h"
 
 namespace chord::cache {
 namespace {
@@ -213,6 +214,7 @@ TEST_F(RedisLeaseTest, StaysWithTheParentOfAFork) {
 }
 
 TEST_F(RedisLeaseTest, IsTakenAndKeptByTheChildOfAForkToo) {
+  CHORD_SKIP_UNDER_THREAD_SANITIZER("it starts no threads in a child of threads");
   const auto leases = service(kShortMs);
   ASSERT_TRUE(leases->try_take(key_of("other")).held) << "so that the parent has its thread";
   auto child = testing::ChildProcess::run([&] {

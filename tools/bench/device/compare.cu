@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(kCompareThreads)
     chord_kernel(const __grid_constant__ CompareParams p) {
   __shared__ double sums[kCompareThreads];
   __shared__ i32 counts[kCompareThreads];
-  const float* expected = p.expected + static_cast<i64>(blockIdx.x) * p.n;
+  const float* expected = p.expected + static_cast<i64>(blockIdx.x) * p.expected_pitch;
   const u16* output = p.output + static_cast<i64>(p.out_rows[blockIdx.x]) * p.n;
 
   double difference = 0, norm = 0;

@@ -64,6 +64,18 @@ struct ReferenceParams {
   i32 column_blocks;  // ceil(N / kReferenceThreads); grid: tiles * column_blocks
 };
 
+inline constexpr i32 kFinishThreads = 128;
+
+// Row weights, or SwiGLU of N / 2 gates and as many ups where there are none.
+struct FinishParams {
+  float* expected;           // [entries, N]
+  const i32* out_rows;       // row of output, per entry
+  const float* row_weights;  // per row of output, or null
+  i32 n;
+  i32 columns;        // that are left: N, or N / 2
+  i32 column_blocks;  // ceil(columns / kFinishThreads); grid: entries * column_blocks
+};
+
 struct RowError {
   double difference;  // sum of squares of output - expected
   double norm;        // sum of squares of expected
@@ -82,6 +94,7 @@ struct CompareParams {
   const i32* out_rows;  // row of output, per entry
   RowError* errors;
   i32 n;
+  i32 expected_pitch;  // of rows of `expected`
 };
 
 // One block per row of the output: counts elements of rows nobody owns that are not poison.

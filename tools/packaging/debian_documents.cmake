@@ -1,0 +1,20 @@
+# Run by cpack on the staged trees, before they become packages: a copyright file for each, and
+# compressed man pages, as Debian keeps both.
+set(package_of_runtime ${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME})
+set(package_of_development libchord-jit-dev)
+set(package_of_tools chord-jit-tools)
+find_program(gzip gzip)
+
+foreach(component runtime development tools)
+  set(tree ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr)
+  if(NOT IS_DIRECTORY ${tree})
+    continue()
+  endif()
+  set(folder ${tree}/share/doc/${package_of_${component}})
+  file(MAKE_DIRECTORY ${folder})
+  configure_file(${CPACK_RESOURCE_FILE_LICENSE} ${folder}/copyright COPYONLY)
+  file(GLOB pages ${tree}/share/man/man1/*.1)
+  if(pages AND gzip)
+    execute_process(COMMAND ${gzip} -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endforeach()
